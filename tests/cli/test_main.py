@@ -12,7 +12,7 @@ from logicalrep.cli.main import main
 def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     said = capsys.readouterr().err
-    assert "keep the tables of a database as Delta tables" in said
+    assert "replicate the tables of a database to Delta or Iceberg tables" in said
     assert "error" not in said
 
 

@@ -23,7 +23,7 @@ from tests.postgres.servers import Database
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["--to", "x"], 2, "name the server by --dsn or --dsn-file"),
+        (["--to", "x"], 2, "name the server with --dsn or --dsn-file"),
         (["--dsn", "dbname=x"], 2, "--to"),
         (["--dsn", "dbname=x", "--to", "x", "--tables", "a.b.c"], 2, "schema.table is expected"),
         (["--dsn", "dbname=x", "--to", "x", "--every", "-1"], 2, "[OPTION_INVALID] option 'every'"),
@@ -140,7 +140,7 @@ def test_secrets_are_neither_on_the_command_line_nor_in_what_is_written(db18: Da
 
         try:
             command_line = Path(f"/proc/{process.pid}/cmdline")
-            warned = "warning: the password in --dsn was on the command line"
+            warned = "warning: the password in --dsn was visible on the command line"
             eventually(lambda: warned in log.read_text() and log.read_text().endswith("\n"))
             # The command starts itself again after the warnings; its command line is empty in between.
             eventually(lambda: b"iceberg" in command_line.read_bytes() and not shown(command_line))
@@ -150,6 +150,6 @@ def test_secrets_are_neither_on_the_command_line_nor_in_what_is_written(db18: Da
     said = log.read_text()
     assert said.count(warned) == 1
     assert "PGPASSWORD, ~/.pgpass or the file of --dsn-file" in said
-    assert "warning: the secret in --catalog was on the command line" in said
+    assert "warning: the secret in --catalog was visible on the command line" in said
     written = said + "".join(path.read_text() for path in tmp_path.rglob("*.json"))
     assert [secret for secret in secrets if secret in written] == []

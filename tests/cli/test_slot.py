@@ -29,7 +29,7 @@ def test_a_slot_from_its_making_to_its_end(db: Database, capsys: pytest.CaptureF
         return capsys.readouterr().err
 
     assert refused("drop", "plain") == "error: [SLOT_MISSING] replication slot 'plain' does not exist\n"
-    assert run("create", "plain").startswith("made the replication slot plain at ")
+    assert run("create", "plain").startswith("created the replication slot plain at ")
     assert "[SLOT_EXISTS]" in refused("create", "plain")
     assert "[OPTION_INVALID]" in refused("create", "With-Capitals")
     if db.major >= 17:
@@ -76,7 +76,7 @@ def test_the_slot_of_a_standby_is_left_alone(db18: Database, capsys: pytest.Capt
     try:
         for action in ("drop", "advance", "status"):
             assert main(["slot", action, "standby_of_mine", "--dsn", db18.dsn]) == 1
-            assert "[SLOT_UNUSABLE] replication slot 'standby_of_mine' is a physical one" in capsys.readouterr().err
+            assert "[SLOT_UNUSABLE] replication slot 'standby_of_mine' is a physical slot" in capsys.readouterr().err
         weak = db18.server.dsn_as("nobody_here", db18.name)
         for action in ("drop", "create"):
             assert main(["slot", action, "mine", "--dsn", weak]) == 1

@@ -1,4 +1,4 @@
-"""Changes in readable form, as `logicalrep changes --format table` prints them: a heading per transaction."""
+"""The output of `logicalrep changes --format table`: changes below a heading for each transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VALUE_WIDTH = 40
 
 
 def table_lines(rows: Iterable[ChangeRow], style: TerminalStyle) -> Iterator[str]:
-    """Yield the lines for rows of the change feed, in their order."""
+    """Yield the lines for rows of the change feed."""
     last: tuple[object, object] | None = None
     for row in rows:
         transaction = (row["commit_lsn"], row["xid"])

@@ -10,36 +10,35 @@ from logicalrep.cli.server_options import ArgumentsError, Commands, hide_secrets
 from logicalrep.cli.terminal import say
 
 _EXIT_CODES = """exit codes:
-  0    replicate can begin
-  1    an error, which the last line tells
+  0    replicate can start
+  1    an error: see the last line
   2    invalid arguments
-  3    a requirement is not met: a line for each, and a script of SQL
+  3    requirements are not met: a line for each, and a SQL script
 """
 
 
 def add_check(commands: Commands) -> None:
-    """Add the command."""
     parser = add_destination_command(
         commands,
         "check",
         _check,
-        "say what replicate still needs of the server and the role, and start nothing",
-        "Say what replicate needs and the server or the role lacks, and which tables stay out, with one script of SQL "
-        "that mends all of it. Give it the options of replicate. It starts nothing: it only writes the names of slot "
-        "and publication to the destination, which must be writable.",
+        "list the requirements of replicate that are not met",
+        "List the requirements of replicate that the server or the role does not meet, and the tables that replicate "
+        "would skip, and print one SQL script that meets them. Use the options of replicate. check replicates nothing: "
+        "it only writes the names of slot and publication to the destination, which must be writable.",
         _EXIT_CODES,
         has_config=True,
     )
     add_options(parser)
-    parser.add_argument("--print-sql", action="store_true", help="print the script alone, which is empty if all is met")
+    parser.add_argument("--print-sql", action="store_true", help="print only the script; empty if all are met")
 
 
 def _check(options: argparse.Namespace) -> int:
     hide_secrets(options)
     if options.print_sql and options.label is not None:
-        raise ArgumentsError("a script is for one database: name it by --database")
+        raise ArgumentsError("--print-sql needs one database: select it with --database")
     settings = settings_of(options)
-    # Loaded late: the other commands need none of it.
+    # Imported here, because other commands do not need it.
     from logicalrep.pipeline.run.setup import query_unmet
 
     unmet = query_unmet(settings)

@@ -1,4 +1,4 @@
-"""The commands of a destination, or of each database of a file that has several."""
+"""Commands for one destination, or for each database of a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Run: TypeAlias = Callable[[argparse.Namespace], int]
 RunSeveral: TypeAlias = "Callable[[argparse.Namespace, Sequence[DatabaseSection]], int]"
 
 _DATABASE_ARGUMENTS = {"dsn": "--dsn", "dsn_file": "--dsn-file", "password_command": "--password-command", "to": "--to"}
-"""The arguments that each database of a file has for itself."""
+"""The arguments that each database of a file sets."""
 _NAMES = ("slot", "publication")
 _CODES_BY_SEVERITY = (1, 2, 3, 4, 5)
 
@@ -42,59 +42,59 @@ def add_destination_command(
     """Add a command with the arguments that name a server and a destination.
 
     Args:
-        commands: the commands.
-        name: its name.
-        run: runs it for one database.
-        text: its line among the commands.
-        description: its description.
-        exit_codes: their meanings.
-        run_several: runs it for the databases of a file; by default for one after another.
-        has_config: whether it has the options of `replicate`, of which `--config` is one, for settings by table too.
-        has_settings: whether its own `--config` may have settings by table.
-        has_names: whether it takes the names of slot and publication, which `replicate` has as options.
+        commands: the subparsers of `logicalrep`.
+        name: the command's name.
+        run: runs the command for one database.
+        text: the command's line in `logicalrep --help`.
+        description: the first paragraph of the command's help.
+        exit_codes: the last paragraph of the command's help.
+        run_several: runs the command for the databases of a file; by default one database after another.
+        has_config: whether the command has the options of `replicate`, including `--config`.
+        has_settings: whether the command's `--config` may have settings by table.
+        has_names: whether to add `--slot` and `--publication`, which are also options of `replicate`.
     """
     parser = commands.add_parser(
         name,
         help=text,
-        # The formatter that leaves the table of exit codes as it is does not wrap either.
+        # The formatter that preserves the lines of the exit codes does not wrap the description.
         description=textwrap.fill(description, 100) if exit_codes else description,
         epilog=exit_codes,
         formatter_class=argparse.RawDescriptionHelpFormatter if exit_codes else argparse.HelpFormatter,
     )
     several = run_several or functools.partial(run_in_sequence, run)
-    # `label` is the database's name where a command runs for several.
+    # `label` is the database's name if the command runs for several databases.
     parser.set_defaults(run=functools.partial(_run_for_file, run, several), label=None, has_options=has_config)
     parser.set_defaults(has_settings=has_config or has_settings)
     add_server(parser)
     parser.add_argument(
         "--to",
         metavar="DESTINATION",
-        help="the destination of the tables: a folder, or an object store's URI",
+        help="the destination of the tables: a folder or the URI of an object store",
     )
     parser.add_argument(
         "--storage-option",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="an option of the object store, which adds to its usual environment variables; may be repeated",
+        help="an option of the object store, in addition to its environment variables; may be repeated",
     )
     parser.add_argument(
         "--catalog",
         metavar="URI",
-        help="the catalog that Iceberg tables are in: sqlite:///FILE, postgresql://…, https://… or glue://REGION",
+        help="the catalog of Iceberg tables: sqlite:///FILE, postgresql://…, https://… or glue://REGION",
     )
     parser.add_argument(
         "--catalog-option",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="an option of pyiceberg for the catalog, which adds to its file and environment variables; may be "
-        "repeated",
+        help="an option of pyiceberg for the catalog, in addition to pyiceberg's file and environment variables; may "
+        "be repeated",
     )
     if not has_config:
-        file_help = "the file that has the databases, in place of --dsn, --to"
+        file_help = "the file with the databases, instead of --dsn and --to"
         settings_help = (
-            f"the file with settings by table, as for replicate: it is needed if columns are masked; or {file_help}"
+            f"the file with settings by table, as for replicate, required if columns are masked; or {file_help}"
         )
         parser.add_argument("--config", metavar="FILE", help=settings_help if has_settings else file_help)
     if has_names:
@@ -102,39 +102,37 @@ def add_destination_command(
             parser.add_argument(
                 f"--{name}",
                 metavar="NAME",
-                help=f"the {name} of the destination, if it was given to replicate, or the destination was moved since",
+                help=f"the name of the {name}, if replicate runs with this option or the destination has moved",
             )
-    parser.add_argument("--database", metavar="NAME", help="only this database of the file")
+    parser.add_argument("--database", metavar="NAME", help="use only this database of the file")
     return parser
 
 
 def _run_for_file(run: Run, several: RunSeveral, options: argparse.Namespace) -> int:
-    """Run a command for the one database that its arguments name, or for those of its file."""
     sections = _sections_of(options)
     if options.config is not None and not sections and not options.has_settings:
         raise ArgumentsError(f"{options.config} has no 'databases'")
     if not sections:
         if options.database is not None:
-            raise ArgumentsError("--database names a database of a file: add --config with a file that has 'databases'")
+            raise ArgumentsError("--database needs a file with 'databases': add --config")
         if options.to is None:
-            raise ArgumentsError("name the destination by --to, or a file with 'databases' by --config")
+            raise ArgumentsError("name the destination with --to, or a file with 'databases' with --config")
         return run(options)
     if duplicate_flags := [flag for name, flag in _DATABASE_ARGUMENTS.items() if getattr(options, name) is not None]:
-        raise ArgumentsError(f"{', '.join(duplicate_flags)}: {options.config} has this for each of its databases")
+        raise ArgumentsError(f"{', '.join(duplicate_flags)}: {options.config} sets this for each database")
     hide_secrets(options)
     if options.database is None:
         return several(options, sections)
     for section in sections:
         if section.name == options.database:
             return run(with_section(options, section))
-    raise ArgumentsError(f"{options.config} has no database {options.database}: it has {_names(sections)}")
+    raise ArgumentsError(f"{options.config} has no database {options.database}, only {_names(sections)}")
 
 
 def _sections_of(options: argparse.Namespace) -> Sequence[DatabaseSection]:
-    """Return the databases of the file that the arguments name; none without one."""
     if options.config is None:
         return []
-    # Loaded late: it needs the library for YAML.
+    # Imported here, because it needs the YAML library.
     from logicalrep.pipeline.config.databases import read_databases
 
     return read_databases(Path(options.config))
@@ -143,12 +141,12 @@ def _sections_of(options: argparse.Namespace) -> Sequence[DatabaseSection]:
 def with_section(
     options: argparse.Namespace, section: DatabaseSection, *, label: str | None = None
 ) -> argparse.Namespace:
-    """Return the arguments of one database: what its file has for it, and otherwise those of the command."""
+    """Return the arguments for one database: the command's arguments, overridden by the database's section."""
     own_options = copy.copy(options)
     for name in _DATABASE_ARGUMENTS:
         setattr(own_options, name, getattr(section, name))
     for name, text in section.options.items():
-        # The names of slot and publication are options of other commands too.
+        # Other commands also have --slot and --publication.
         if options.has_options or name in _NAMES:
             setattr(own_options, name, text)
     if section.catalog is not None:
@@ -160,7 +158,7 @@ def with_section(
 
 
 def run_in_sequence(run: Run, options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
-    """Run a command for each database of a file; the error of one ends no other. Return the worst exit code."""
+    """Run a command for each database of a file, also after errors; return the most severe exit code."""
     codes = []
     for section in sections:
         if not getattr(options, "json", False):
@@ -170,17 +168,17 @@ def run_in_sequence(run: Run, options: argparse.Namespace, sections: Sequence[Da
 
 
 def with_database_label(content: Mapping[str, Any], label: str | None) -> Mapping[str, Any]:
-    """Return an object for JSON, with the name of its database where a command runs for several."""
+    """Return an object for JSON, with the database's name if there is a label."""
     return content if label is None else {"database": label, **content}
 
 
 def refuse_several(options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
-    """Raise ArgumentsError: the command is for one database."""
-    raise ArgumentsError(f"name the database by --database: {options.config} has {_names(sections)}")
+    """Raise ArgumentsError, because the command is for one database."""
+    raise ArgumentsError(f"select a database with --database: {options.config} has {_names(sections)}")
 
 
 def worst_exit_code(codes: Sequence[int]) -> int:
-    """Return the exit code for several: 0 if all have it, else that of an error before all others."""
+    """Return the most severe of several exit codes: 1, 2, 3, 4, 5, then 0."""
     return next((code for code in _CODES_BY_SEVERITY if code in codes), 0 if not any(codes) else 1)
 
 

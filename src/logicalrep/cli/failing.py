@@ -1,4 +1,4 @@
-"""The running of a command: each error is a line on standard error, and an exit code."""
+"""Runs commands, and turns their errors into a line on standard error and an exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class UsageError(LogicalRepError):
 
 
 class StatementError(LogicalRepError):
-    """A statement that the server has refused or ended, with the server's words; exit code 1."""
+    """The server refused or ended a statement; exit code 1."""
 
     code = "SERVER_ERROR"
 
@@ -29,12 +29,12 @@ class StatementError(LogicalRepError):
 def run_command(
     run: Callable[[argparse.Namespace], int], options: argparse.Namespace, *, label: str | None = None
 ) -> int:
-    """Run a command; return its exit code, which for an error is 1, and for invalid arguments 2.
+    """Run a command and return its exit code: 1 for an error, 2 for invalid arguments.
 
     Args:
-        run: runs it.
+        run: the command.
         options: its arguments.
-        label: stands before an error; None for nothing.
+        label: a database's name, which precedes the error.
     """
     try:
         return run(options)
@@ -48,7 +48,7 @@ def run_command(
 
 
 def _error_text(error: Exception) -> tuple[str, int]:
-    """Return the text and the exit code of an error. Raises it if nobody foresaw it."""
+    # Raises an unexpected error again.
     if isinstance(error, UsageError | OptionError):
         return str(error), 2
     if isinstance(error, TableNameError | ArgumentsError):
@@ -58,11 +58,11 @@ def _error_text(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError):
         return visible(str(error)), 1
     if isinstance(error, MemoryError):
-        return "there is not enough memory for what was to be read", 1
+        return "the machine does not have enough memory for the input", 1
     if isinstance(error, ModuleNotFoundError):
         extras = "run pip install '.[local]', or '.[replicate]' with Spark, in a clone of logicalrep"
         return f"{error.name} is not installed: {extras}", 1
-    # Commands that reach no server do not need the library.
+    # Commands without a server do not import psycopg.
     psycopg = sys.modules.get("psycopg")
     if psycopg is None or not isinstance(error, psycopg.Error):
         raise error

@@ -1,4 +1,4 @@
-"""One message byte by byte: the output of `logicalrep inspect`."""
+"""The output of `logicalrep inspect`: a message byte by byte."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def inspect(
     sender: str,
     style: TerminalStyle,
 ) -> Iterator[str]:
-    """Yield the lines of a table with a line per field: offset, bytes, field, type, value.
+    """Yield the lines of a table with a line for each field: offset, bytes, field, type, value.
 
-    After a fault come the bytes at its offset, marked; then the DecodeError is raised.
+    Raises:
+        DecodeError: the message is invalid; the last lines are the bytes at the error's offset, marked.
     """
     rows = [("offset", "bytes", "field", "type", "value")]
     fault: DecodeError | None = None
@@ -59,7 +60,7 @@ def inspect(
 def carried(
     protocol: ProtocolLayout, version: int, data: bytes, *, facts: Mapping[str, Any], sender: str
 ) -> tuple[str, bytes] | None:
-    """Return the protocol whose message a message carries, and that message; None for one that carries none."""
+    """Return the protocol and the bytes of the message inside a message; None if it contains none."""
     layout = protocol.find(data, version, sender, facts) if data else None
     if layout is None or not layout.carries:
         return None

@@ -1,4 +1,4 @@
-"""The command line, `logicalrep`: each command's arguments, and the handling of errors."""
+"""The command line, `logicalrep`: the arguments of its commands, and error handling."""
 
 from __future__ import annotations
 
@@ -37,11 +37,15 @@ from logicalrep_runtime.visible import visible_json
 
 _NEWEST = max(versions.PARSE)
 LONGEST_TEXT = 4 * LONGEST_MESSAGE
-"""The most characters of a message in hex, with what tools write between its bytes."""
+"""The most characters of a message in hexadecimal, including prefixes and separators."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command. Returns the exit code: 0 for success, 1 for invalid input, 2 for invalid arguments."""
+    """Run a command and return its exit code: 0 for success, 1 for an error, 2 for invalid arguments.
+
+    Args:
+        arguments: the command line without the program's name; by default `sys.argv`.
+    """
     parser = argument_parser()
     options, unknown = parser.parse_known_args(arguments)
     if options.command is None:
@@ -64,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser, also of each command, that takes no shortened options: secrets are found by their options' names."""
+    """A parser without abbreviated options, because `hide_secrets` finds secrets by their full option names."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
@@ -72,7 +76,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _nearest(text: str, parser: argparse.ArgumentParser) -> str:
-    """Return a question for the option of a command that is written nearly like a text; nothing if none is."""
     near = difflib.get_close_matches(text.partition("=")[0], list(parser._option_string_actions), 1, cutoff=0.75)
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -80,7 +83,7 @@ def _nearest(text: str, parser: argparse.ArgumentParser) -> str:
 def argument_parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="logicalrep",
-        description="Read PostgreSQL's logical replication (the pgoutput plugin), and keep tables from it.",
+        description="Replicate PostgreSQL tables to Delta Lake or Iceberg, and read PostgreSQL's logical replication.",
     )
     parser.add_argument("--version", action="version", version=f"logicalrep {version('logicalrep')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -96,8 +99,7 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def _add_session(parser: argparse.ArgumentParser, *, of_file: bool) -> None:
-    """Add the options that describe the session."""
-    unless = "; taken from the file if not given" if of_file else ""
+    unless = "; by default as in the file" if of_file else ""
     parser.add_argument(
         "--protocol-version",
         type=int,
@@ -110,10 +112,10 @@ def _add_session(parser: argparse.ArgumentParser, *, of_file: bool) -> None:
     parser.add_argument(
         "--two-phase",
         action="store_true",
-        help=f"the slot was created with two_phase, so that prepared transactions come in any version{unless}",
+        help=f"the slot has two_phase: any protocol version has prepared transactions{unless}",
     )
     parser.add_argument(
-        "--encoding", metavar="NAME", help=f"the session's client_encoding, UTF8 or LATIN1 for example{unless}"
+        "--encoding", metavar="NAME", help=f"the session's client_encoding, such as UTF8 or LATIN1{unless}"
     )
 
 
@@ -122,13 +124,13 @@ def _add_decode(commands: Commands) -> None:
         "decode",
         help="print each message of a capture file as a JSON object",
         description="Print each message of a capture as one JSON object per line. LSNs are text, times ISO 8601 in "
-        'UTC. A column value is text, or {"base64": ...} if it is not text; null is NULL, and {"unchanged": true} a '
-        "TOASTed value that was not sent.",
+        'UTC. A column value is text, or {"base64": ...} for binary data; null is NULL, and {"unchanged": true} is a '
+        "TOASTed value that PostgreSQL did not send.",
         epilog="FILE is JSON lines of the formats pgoutput-capture/1 or pgoutput-raw/1, or binary frames of uint64 "
         "LSN, uint32 length and message, big-endian; plain or compressed with gzip.",
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
-    parser.add_argument("--summary", action="store_true", help="print a summary in place of the messages")
+    parser.add_argument("--summary", action="store_true", help="print a summary instead of the messages")
     _add_session(parser, of_file=True)
     parser.set_defaults(run=_decode)
 
@@ -160,7 +162,6 @@ def _decode(options: argparse.Namespace) -> int:
 
 
 def _session(options: argparse.Namespace, recorded: CaptureSession) -> CaptureSession:
-    """Return the session that the file describes, overridden by the arguments."""
     return CaptureSession(
         protocol_version=options.protocol_version or recorded.protocol_version,
         parallel=options.parallel or recorded.parallel,
@@ -181,39 +182,39 @@ def _add_inspect(commands: Commands) -> None:
     parser = commands.add_parser(
         "inspect",
         help="print one message byte by byte",
-        description="Print one message byte by byte: offset, bytes, field, type and value of each field. Invalid "
-        "bytes are printed up to the fault, and the fault is named.",
+        description="Print one message byte by byte: offset, bytes, field, type and value of each field. An invalid "
+        "message is printed up to its first error.",
     )
     parser.add_argument("hex", metavar="HEX", help="the message in hexadecimal, or - to read it from stdin")
     parser.add_argument(
-        "--streaming", action="store_true", help="the message lies between Stream Start and Stream Stop"
+        "--streaming", action="store_true", help="the message was sent between Stream Start and Stream Stop"
     )
     _add_session(parser, of_file=False)
     parser.add_argument(
         "--walsender",
         choices=["server", "client"],
-        help="the message is one of the replication connection (XLogData, keepalive, status update), sent by this side",
+        help="the message belongs to streaming replication (XLogData, keepalive, status update), sent by this side",
     )
     parser.add_argument(
         "--protocol",
         choices=["pgoutput", "pgwire"],
         default="pgoutput",
-        help="pgwire: the message is one of the whole connection, its tag and length included (default: pgoutput)",
+        help="pgwire: a message of PostgreSQL's wire protocol, with tag and length (default: pgoutput)",
     )
     parser.add_argument(
-        "--sender", choices=["server", "client"], default="server", help="the side that sent a message of pgwire"
+        "--sender", choices=["server", "client"], default="server", help="the side that sent the pgwire message"
     )
     parser.add_argument(
         "--expected",
         type=_expected,
         metavar="WHAT",
-        help="what the connection waited for when a message of pgwire came: messages, startup, encryption, password, "
-        "gss, sasl_initial or sasl (default: messages)",
+        help="the connection's state when the pgwire message arrived: messages, startup, encryption, password, gss, "
+        "sasl_initial or sasl (default: messages)",
     )
     parser.add_argument(
         "--replication",
         action="store_true",
-        help="the connection replicates: show what CopyData carries, and what that carries in turn",
+        help="the connection replicates: also print the messages inside CopyData",
     )
     parser.add_argument("--color", choices=["auto", "always", "never"], default="auto", help="(default: auto)")
     parser.set_defaults(run=_print_inspection)
@@ -231,7 +232,7 @@ def _expected(text: str) -> str:
 def _print_inspection(options: argparse.Namespace) -> int:
     text = sys.stdin.read(LONGEST_TEXT + 1) if options.hex == "-" else options.hex
     if len(text) > LONGEST_TEXT:
-        raise UsageError(f"the message is longer than {LONGEST_MESSAGE} bytes, the longest that is read")
+        raise UsageError(f"the message is longer than the limit of {LONGEST_MESSAGE} bytes")
     style = TerminalStyle(sys.stdout, options.color)
     protocol, version, sender = LOGICALREP, options.protocol_version or _NEWEST, "server"
     if options.walsender:
@@ -265,16 +266,17 @@ def _add_changes(commands: Commands) -> None:
         help="print the committed changes of a capture file",
         description="Print the committed changes of a capture in the order of their commits: one JSON object per "
         "line with op, schema, table, before, after, key, unchanged, lsn, commit_lsn, commit_timestamp, xid, ordinal, "
-        "origin and gid. Transactions that were rolled back, or do not end in the file, are left out.",
-        epilog="FILE is as for decode.",
+        "origin and gid. Transactions that were rolled back or do not end in the file are omitted.",
+        epilog="FILE is the same as for decode.",
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
     parser.add_argument(
-        "--table", metavar="NAME", type=_table, help="only the changes of this table: schema.table, or table, as in SQL"
+        "--table",
+        metavar="NAME",
+        type=_table,
+        help="only changes of this table: schema.table or table, as in SQL",
     )
-    parser.add_argument(
-        "--format", choices=["json", "table"], default="json", help="table is easier to read (default: json)"
-    )
+    parser.add_argument("--format", choices=["json", "table"], default="json", help="table: for people (default: json)")
     _add_session(parser, of_file=True)
     parser.set_defaults(run=_print_changes)
 
@@ -307,14 +309,13 @@ def _print_changes(options: argparse.Namespace) -> int:
 
 
 def _show_progress(capture: Capture, progress: ProgressBar) -> Iterator[tuple[Lsn, bytes]]:
-    """Yield the messages of a capture and keep the progress bar up to date."""
     for item in capture:
         yield item
         progress.show(capture.position)
 
 
 def _bytes_of(text: str) -> bytes:
-    r"""Return the bytes of hexadecimal text as tools print it: 0x49…, \x49…, 49:00, 49 00."""
+    # Tools print 0x4900, \x4900, 49:00 or 49 00.
     digits = "".join(text.split()).replace(":", "")
     if digits[:2].lower() in ("0x", "\\x"):
         digits = digits[2:]

@@ -18,11 +18,12 @@ _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 
 
 def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, object]:
-    """Return a message just decoded by `decoder` as an object for json.dumps.
+    """Return the last message of `decoder` as an object for json.dumps.
 
-    An LSN is text as `16/B374D848`, a time ISO 8601 in UTC. A column value is text if it is text in the session's
-    encoding, else `{"base64": ...}`; null is NULL, and `{"unchanged": true}` a TOASTed value that was not sent. Rows
-    are objects by column name, or lists if the row has another number of values than the Relation has columns.
+    An LSN is text such as `16/B374D848`, a time is ISO 8601 in UTC. A column value is text if it is valid in the
+    session's encoding, otherwise `{"base64": ...}`; null is NULL, and `{"unchanged": true}` is a TOASTed value that
+    PostgreSQL did not send. A row is an object by column name, or a list if the number of values differs from the
+    number of the Relation's columns.
     """
     result: dict[str, object] = {"lsn": str(lsn), "message": _NAMES[message.tag]}
     relation_id = getattr(message, "relation_id", None)
@@ -43,7 +44,7 @@ def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, o
 
 
 def relation_name(relation: Relation) -> str:
-    """Return schema.table as written in SQL, which is unique for each table."""
+    """Return schema.table as in SQL."""
     return str(TableName(relation.namespace or "pg_catalog", relation.name))
 
 
@@ -58,7 +59,6 @@ def _row(row: TupleData, relation: Relation | None, encoding: str) -> dict[str, 
 
 
 def _plain(value: Any, encoding: str) -> object:
-    """Return an attribute that is not a row: a number, text, bytes, or a tuple of these or of parts."""
     if isinstance(value, Lsn | TimestampTz):
         return str(value)
     if isinstance(value, bytes):

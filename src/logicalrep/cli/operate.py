@@ -1,4 +1,4 @@
-"""The commands `query_status`, `pause`, `resume`, `resync`, `skip` and `drop` of a replicated destination."""
+"""The commands `status`, `pause`, `resume`, `resync`, `skip` and `drop` for a replicated destination."""
 
 from __future__ import annotations
 
@@ -20,30 +20,29 @@ from logicalrep_runtime.visible import visible_json
 
 
 def add_operations(commands: Commands) -> None:
-    """Add the commands."""
     status = add_destination_command(
         commands,
         "status",
         _print_status,
-        "show how far replicated tables are",
-        "Show how far the tables of a destination are.",
+        "show the lag and the tables of a destination",
+        "Show the lag, the slot, and each table's state, version and errors.",
     )
     status.add_argument("--json", action="store_true", help="print a JSON object")
     add_destination_command(
         commands,
         "pause",
         _pause,
-        "apply no changes for a while",
-        "Apply nothing until resume, also after a restart. Meanwhile the slot retains all WAL.",
+        "stop applying changes until resume",
+        "Stop applying changes until resume, even after a restart. Meanwhile the slot retains all WAL.",
     )
-    add_destination_command(commands, "resume", _resume, "end a pause", "Let a paused destination go on.")
+    add_destination_command(commands, "resume", _resume, "end a pause", "Resume a paused destination.")
     resync = add_destination_command(
         commands,
         "resync",
         _resync,
-        "load replicated tables again",
-        "Load tables again, or a part of one. Readers have the old rows until the new ones replace them in one commit. "
-        "A running replicate does it at once, otherwise this command does it.",
+        "reload replicated tables",
+        "Reload tables, or a part of a table. Readers see the old rows until the new rows replace them in one commit. "
+        "A running replicate starts the reload at once; if none is running, this command reloads.",
         run_several=refuse_several,
         has_settings=True,
         has_names=True,
@@ -52,41 +51,41 @@ def add_operations(commands: Commands) -> None:
         "table",
         metavar="TABLE",
         nargs="?",
-        help="the table: schema.table, or table, as in SQL; or a partition, whose rows alone are loaded",
+        help="the table: schema.table or table, as in SQL; or a partition, to reload only its rows",
     )
     resync.add_argument(
         "--where",
         metavar="CONDITION",
-        help="load only the rows for which this holds: comparisons of columns of the key with literals (=, <>, <, <=, "
-        ">, >=, BETWEEN, IN), joined by AND, OR and parentheses, such as 'id < 100'",
+        help="reload only the rows that satisfy this condition: comparisons of key columns with literals (=, <>, <, "
+        "<=, >, >=, BETWEEN, IN), combined with AND, OR and parentheses, such as 'id < 100'",
     )
-    resync.add_argument("--all", action="store_true", help="all tables, with a new slot where the slot is lost")
+    resync.add_argument("--all", action="store_true", help="reload all tables, with a new slot if the slot is lost")
     resync.add_argument(
         "--new-server",
         action="store_true",
-        help="with --all: from a server that has taken the place of the one before, such as an upgraded one",
+        help="with --all: reload from a server that replaced the previous server, for example after an upgrade",
     )
     skip = add_destination_command(
         commands,
         "skip",
         _skip,
-        "leave one commit out of a table that is stopped at it",
-        "Go on with a table that is stopped at a commit, without what this commit changes in it. The table lacks these "
-        "changes, as status shows, until it is loaded again. A running replicate does it at once, else the next one.",
+        "skip a commit at which a table is stopped",
+        "Resume a table that is stopped at a commit without the commit's changes. The table lacks these changes until "
+        "it is reloaded, as status shows. A running replicate skips the commit at once, otherwise the next run does.",
         run_several=refuse_several,
     )
-    skip.add_argument("table", metavar="TABLE", help="the table: schema.table, or table, as in SQL")
+    skip.add_argument("table", metavar="TABLE", help="the table: schema.table or table, as in SQL")
     skip.add_argument("lsn", metavar="LSN", help="the commit's LSN, as status shows it")
     drop = add_destination_command(
         commands,
         "drop",
         _drop,
-        "end replicating to a destination",
-        "Drop the slot, and the publication that was made for the destination. The tables stay.",
+        "end the replication to a destination",
+        "Drop the slot, and the publication that replicate created. The stored tables remain.",
         has_names=True,
     )
-    drop.add_argument("--delete-tables", action="store_true", help="delete the tables' files too")
-    drop.add_argument("--yes", action="store_true", help="do not ask before tables are deleted")
+    drop.add_argument("--delete-tables", action="store_true", help="also delete the files of the stored tables")
+    drop.add_argument("--yes", action="store_true", help="delete tables without asking")
 
 
 def _print_status(options: argparse.Namespace) -> int:
@@ -102,7 +101,7 @@ def _print_status(options: argparse.Namespace) -> int:
         )
         return 0
     if not status.has_begun:
-        say("nothing was made yet: logicalrep replicate makes the publication and the slot, and loads the tables")
+        say("replication has not started: logicalrep replicate creates the publication and the slot, and loads tables")
         return 0
     say(f"{'running' if status.is_running else 'not running'}, at {status.lsn}, slot {status.slot}")
     if status.paused_since is not None:
@@ -114,7 +113,7 @@ def _print_status(options: argparse.Namespace) -> int:
         retained = (status.retained_bytes or 0) / 1e6
         say(f"{(status.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
         if status.safe_wal_size is not None:
-            say(f"max_slot_wal_keep_size leaves {status.safe_wal_size / 1e6:.1f} MB")
+            say(f"{status.safe_wal_size / 1e6:.1f} MB of WAL until max_slot_wal_keep_size")
     if status.oldest_transaction is not None:
         since = status.oldest_transaction_since
         say(f"the oldest open transaction is {status.oldest_transaction}" + (f", since {since}" if since else ""))
@@ -136,10 +135,10 @@ def _print_status(options: argparse.Namespace) -> int:
         if table["error"]:
             say(f"{'':<{width}}  {table['error']}")
         if table["refused"]:
-            say(f"{'':<{width}}  refuses the commit {table['refused']}")
+            say(f"{'':<{width}}  stopped at the commit {table['refused']}")
         if unfit := table.get("unrepresentable"):
             counts = ", ".join(f"{count} of {column}" for column, count in unfit.items())
-            say(f"{'':<{width}}  values that their type cannot hold: {counts}")
+            say(f"{'':<{width}}  values that their column's type cannot hold: {counts}")
         for commit in table.get("skipped", ()):
             skipped = f"skipped the commit {commit['lsn']} at {commit['at']}, {commit['changes']} changes"
             say(f"{'':<{width}}  {skipped}: {', '.join(commit['folders'])}")
@@ -158,7 +157,7 @@ def _pause(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.state.requests import pause
 
     read_identity(storage)
-    print("paused" if pause(storage) else "was paused already")
+    print("paused" if pause(storage) else "already paused")
     return 0
 
 
@@ -168,7 +167,7 @@ def _resume(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.state.requests import resume
 
     read_identity(storage)
-    print("goes on" if resume(storage) else "was not paused")
+    print("resumed" if resume(storage) else "not paused")
     return 0
 
 
@@ -200,20 +199,20 @@ def _resync(options: argparse.Namespace) -> int:
     if (options.table is None) != options.all:
         raise ArgumentsError("name a table, or --all")
     if options.new_server and not options.all:
-        raise ArgumentsError("--new-server loads all tables: add --all")
+        raise ArgumentsError("--new-server reloads all tables: add --all")
     if options.where is not None and options.all:
-        raise ArgumentsError("--where is of one table: name it in place of --all")
+        raise ArgumentsError("--where needs one table: name it instead of --all")
     condition = None if options.where is None else parse_condition(options.where)
     names = table_names(options.table) if options.table else []
     if options.where is not None and len(names) > 1:
-        raise ArgumentsError("--where is of one table: name one")
+        raise ArgumentsError("--where needs one table: name only one")
     read_identity(storage)
     stored_tables = [table_name(text) for text in State.read(storage).tables]
     is_part = options.where is not None or (len(names) == 1 and names[0] not in stored_tables)
     own_names = {"slot": options.slot, "publication": options.publication}
 
     def refuse() -> None:
-        """Refuse what this command would refuse as the process that loads, before anything is changed."""
+        # The checks of the reload itself, before anything changes.
         confirm_names(storage, read_identity(storage), **own_names)
         if options.config is None:
             refuse_unknown_masks(storage, CatalogSettings.of(catalog, catalog_options))
@@ -224,9 +223,9 @@ def _resync(options: argparse.Namespace) -> int:
         is_requested = resync(connection, storage, names, new_server=options.new_server, refuse=refuse, **own_names)
     if is_requested:
         what = "a part of it" if is_part else "it" if names else "all tables"
-        say(f"asked the running replicate to load {what} again", sys.stderr)
+        say(f"requested the reload of {what} from the running replicate", sys.stderr)
         return 0
-    # Another setting would load its table again; masks come from the operator alone.
+    # A table whose settings differ from the stored settings would be reloaded; masks are not stored.
     stored = read_known_settings(storage)
     shared = shared_options(stored.defaults)
     if options.config is None:
@@ -251,7 +250,7 @@ def _resync(options: argparse.Namespace) -> int:
         except (PublicationError, UndecodableError):
             if not options.all:
                 raise
-            # The slot never gets past changes that cannot be decoded, or from before the publication was made anew.
+            # The slot cannot pass changes that cannot be decoded, or that precede the recreation of the publication.
             resync(connection, storage, (), new_slot=True, **own_names)
             replicate_with(settings, observer)
     return 0
@@ -269,9 +268,9 @@ def _skip(options: argparse.Namespace) -> int:
         raise ArgumentsError(str(error)) from None
     table = table_name(options.table)
     if skip(connection, storage, table, lsn):
-        print(f"asked the running replicate to leave the commit {lsn} out of it", file=sys.stderr)
+        print(f"requested the skip of commit {lsn} from the running replicate", file=sys.stderr)
     else:
-        print(f"no replicate is running: the next one leaves the commit {lsn} out of it", file=sys.stderr)
+        print(f"replicate is not running: the next run skips commit {lsn}", file=sys.stderr)
     return 0
 
 
@@ -282,7 +281,7 @@ def _drop(options: argparse.Namespace) -> int:
 
     if options.delete_tables and not options.yes:
         if not sys.stdin.isatty():
-            raise ArgumentsError("--delete-tables asks before it deletes: add --yes where nobody can answer")
+            raise ArgumentsError("--delete-tables asks for confirmation: without a terminal, add --yes")
         if input(f"Delete the tables at {options.to}? [y/N] ").strip().lower() not in ("y", "yes"):
             return 1
     names = {"slot": options.slot, "publication": options.publication}

@@ -24,47 +24,46 @@ if TYPE_CHECKING:
     from logicalrep.pipeline.config.databases import DatabaseSection
 
 _EXIT_CODES = """exit codes:
-  0    all that was committed before the start is in the tables (--once)
-  1    an error, which the last line tells
+  0    everything committed before the start is applied (--once)
+  1    an error: see the last line
   2    invalid arguments
-  3    somebody has to do something first: a line for each, and a script of SQL; or the destination is paused (--once)
-  4    some tables are stopped; the others are up to date (--once)
-  130  ended by Ctrl-C or SIGTERM, after the batch that was being applied; at once while it starts
-With several databases it is the first of 1, 2, 3 and 4 with which one of them ended.
+  3    requirements are not met: a line for each, and a SQL script; or the destination is paused (--once)
+  4    some tables are stopped; the other tables are up to date (--once)
+  130  ended by Ctrl-C or SIGTERM, after the current batch; while it starts, at once
+With several databases: the lowest of 1, 2, 3 and 4 that a database ended with.
 """
 
 
 def add_replicate(commands: Commands) -> None:
-    """Add the command."""
     parser = add_destination_command(
         commands,
         "replicate",
         _replicate,
-        "keep the tables of a database as Delta tables",
-        "Keep the tables of a database as Delta tables: make the publication and the slot, load the rows that are "
-        "there, and apply what commits. Start the same line again after a stop or a kill: it goes on where it ended. "
-        "The table schema.table is the Delta table DESTINATION/schema/table.",
+        "replicate the tables of a database to Delta or Iceberg tables",
+        "Replicate the tables of a database to Delta or Iceberg tables: create the publication and the slot, load "
+        "existing rows, and apply commits. After a stop or a kill, start the same command again: it resumes where it "
+        "stopped. The table schema.table becomes DESTINATION/schema/table.",
         _EXIT_CODES,
         run_several=_replicate_several,
         has_config=True,
     )
-    # The socket of the process that has started this one for one of several databases.
+    # The socket of the parent process, which runs a process for each of several databases.
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     add_options(parser)
     shows = parser.add_mutually_exclusive_group()
     shows.add_argument("--quiet", action="store_true", help="show only warnings")
     shows.add_argument(
         "-v", "--verbose", action="store_true",
-        help="write the log to standard error instead: a line of figures for each batch, with times and levels",
+        help="write the log to standard error instead, with a line of figures for each batch",
     )  # fmt: skip
-    shows.add_argument("--log", choices=["text", "json"], help="the same as -v, or each line of it as a JSON object")
+    shows.add_argument("--log", choices=["text", "json"], help="text: the same as -v; json: log lines as JSON objects")
 
 
 def _replicate(options: argparse.Namespace) -> int:
     hide_secrets(options)
     stop = stop_on_signals()
     settings = settings_of(options)
-    # Before the rest is loaded, which takes seconds on a busy machine.
+    # The imports below take seconds on a busy machine.
     if not (options.quiet or options.verbose or options.log):
         say(timed(f"logicalrep {version('logicalrep')} starts"), sys.stderr)
     from logicalrep.observe.observer import Observers
@@ -86,7 +85,7 @@ def _replicate(options: argparse.Namespace) -> int:
             observers = observer if parent is None else Observers(observer, parent)
             replicate_with(settings, observers, stop=stop, shared=parent)
     except UnmetError as error:
-        # The script is for a person who has only this line's output.
+        # The operator may have only this output.
         print(error, *filter(None, [error.script]), sep="\n\n", file=sys.stderr)
         return 3
     except (PublicationNeededError, PausedError, TablesStoppedError) as error:
@@ -96,7 +95,7 @@ def _replicate(options: argparse.Namespace) -> int:
 
 
 def _replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
-    # Loaded late: one database needs none of it.
+    # Imported here, because a single database does not need it.
     from logicalrep.cli.databases.replicating import replicate_several
 
     return replicate_several(options, sections)
@@ -104,7 +103,6 @@ def _replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseS
 
 @contextmanager
 def _log_to_stderr(*, as_json: bool) -> Iterator[Observer]:
-    """Let the log go to standard error, and yield a receiver that shows nothing else."""
     from logicalrep.observe.observer import Observers
 
     log_to_standard_error(logging.getLogger("logicalrep"), as_json=as_json)

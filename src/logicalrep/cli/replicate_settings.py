@@ -1,4 +1,4 @@
-"""The parts that `replicate` and `check` share: options, the settings that they describe, the end by a signal."""
+"""The parts shared by `replicate` and `check`: options, settings and signals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `replicate`, from their table."""
+    """Add the options of `replicate` from OPTIONS."""
     for name, option in OPTIONS.items():
         text = f"{option.doc[0].lower()}{option.doc[1:]}".rstrip(".").replace("`", "")
         if option.read is kinds.flag:
@@ -30,26 +30,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def replicate_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the given options as arguments of `replicate`. Raises OptionError for an invalid value."""
+    """Return the options as keyword arguments of ReplicateSettings. Raises OptionError for an invalid value."""
     arguments = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
     ReplicateOptions("", options.to, catalog=catalog_of(options)[0], **arguments)
     return arguments
 
 
 def settings_of(options: argparse.Namespace) -> ReplicateSettings:
-    """Return the settings that the arguments describe."""
-    # What is wrong is said before the rest is loaded.
+    """Return the settings of the arguments. Raises OptionError for an invalid option."""
+    # Options are checked before the slow imports.
     arguments = replicate_arguments(options)
     connection, storage = server_and_storage(options)
     arguments["catalog"], arguments["catalog_options"] = catalog_of(options)
-    # Loaded late: the other commands need none of it.
     from logicalrep.pipeline.config.settings import ReplicateSettings
 
     return ReplicateSettings(connection, storage.uri, storage_options=storage.storage_options, **arguments)
 
 
 def stop_on_signals() -> threading.Event:
-    """Return what the first signal to end sets; a second one ends the program at once."""
+    """Return the event that the first SIGINT or SIGTERM sets; a second signal ends the program at once."""
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:

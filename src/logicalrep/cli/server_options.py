@@ -1,4 +1,4 @@
-"""The arguments that name a server and a destination, and what keeps their secrets out of sight."""
+"""The arguments that name a server and a destination; secrets do not stay on the command line."""
 
 from __future__ import annotations
 
@@ -21,67 +21,67 @@ if TYPE_CHECKING:
     from logicalrep.postgres.connection import ConnectionSettings
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""The commands of a parser, to which each module adds its own."""
+"""The subparsers to which modules add their commands."""
 
 _DSN, _STORAGE = "LOGICALREP_DSN", "LOGICALREP_STORAGE_OPTIONS"
 _CATALOG, _CATALOG_OPTIONS = "LOGICALREP_CATALOG", "LOGICALREP_CATALOG_OPTIONS"
-"""The environment variables in which secrets go on once they have been taken off the command line."""
+"""The environment variables that replace secrets on the command line."""
 
 _PASSWORD = re.compile(r"password|://[^/@]*:", re.IGNORECASE)
 _PASSWORD_OF_CATALOG = re.compile(r"password|://[^/@]*:[^/@]*@", re.IGNORECASE)
 _READABLE = (
-    "warning: the password in --dsn was on the command line for a moment, where every user of the machine can read it, "
-    "and a shell keeps it: put it into PGPASSWORD, ~/.pgpass or the file of --dsn-file"
+    "warning: the password in --dsn was visible on the command line for a moment, and stays in the shell's history: "
+    "set it in PGPASSWORD, ~/.pgpass or the file of --dsn-file"
 )
 _READABLE_OF_CATALOG = (
-    "warning: the secret in --catalog was on the command line for a moment, where every user of the machine can read "
-    "it, and a shell keeps it: put a password into ~/.pgpass, or set LOGICALREP_CATALOG in place of --catalog"
+    "warning: the secret in --catalog was visible on the command line for a moment, and stays in the shell's history: "
+    "set a password in ~/.pgpass, or LOGICALREP_CATALOG instead of --catalog"
 )
 _HIDDEN = ("--dsn", "--storage-option", "--catalog", "--catalog-option")
 
 
 class ArgumentsError(LogicalRepError, ValueError):
-    """Arguments that do not fit together."""
+    """The arguments contradict each other, or one is missing."""
 
     code = "USAGE"
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name a server."""
-    # `section` is the database of a file whose arguments these are.
+    # `section` is the database of a file with several databases.
     parser.set_defaults(storage_option=[], catalog=None, catalog_option=[], section=None)
     server = parser.add_mutually_exclusive_group()
     server.add_argument(
         "--dsn",
         metavar="DSN",
-        help="the server: a URI or connection string of libpq; put a password into PGPASSWORD, ~/.pgpass or --dsn-file",
+        help="the server: a URI or connection string of libpq; set the password in PGPASSWORD, ~/.pgpass or --dsn-file",
     )
     parser.add_argument(
         "--password-command",
         metavar="COMMAND",
-        help="a command of the shell that prints the password, run at each connect, for passwords that expire",
+        help="a shell command that prints the password; it runs at each connect, for passwords that expire",
     )
-    server.add_argument("--dsn-file", metavar="FILE", type=Path, help="the file that has the DSN, for a password in it")
+    server.add_argument("--dsn-file", metavar="FILE", type=Path, help="a file with the DSN, which may have a password")
 
 
 def server_of(options: argparse.Namespace) -> ConnectionSettings:
-    """Return the server of the arguments, once no secret is on the command line any more."""
+    """Return the server of the arguments, after `hide_secrets`."""
     hide_secrets(options)
-    # Loaded late: the other commands need none of it.
+    # Imported here, because commands without a server do not need it.
     from logicalrep.postgres.connection import ConnectionSettings
 
-    # An operator sees in pg_stat_activity which command a session belongs to.
+    # pg_stat_activity shows the command of a session.
     settings = ConnectionSettings(_dsn_of(options), fallback_application_name=f"logicalrep {options.command}")
     settings = settings.with_password_command(options.password_command)
     if options.command not in ("replicate", "verify"):
-        # These two say so by themselves.
+        # These two print the warnings themselves.
         for warning in settings.warnings:
             say(f"warning: {warning}", sys.stderr)
     return settings
 
 
 def server_and_storage(options: argparse.Namespace) -> tuple[ConnectionSettings, Storage]:
-    """Return the server and the destination of the arguments, once no secret is on the command line any more."""
+    """Return the server and the destination of the arguments, after `hide_secrets`."""
     connection = server_of(options)
     from logicalrep.pipeline.storage.storage import Storage
 
@@ -89,19 +89,19 @@ def server_and_storage(options: argparse.Namespace) -> tuple[ConnectionSettings,
 
 
 def catalog_of(options: argparse.Namespace) -> tuple[str | None, Mapping[str, str]]:
-    """Return the catalog of the arguments, and its options; None without one."""
+    """Return the URI of the catalog, None without a catalog, and the catalog's options."""
     return options.catalog or os.environ.get(_CATALOG), _catalog_options_of(options)
 
 
 def catalog_settings_of(options: argparse.Namespace) -> CatalogSettings | None:
-    """Return the catalog of the arguments; None without one. Raises OptionError if it is none."""
+    """Return the catalog of the arguments; None without a catalog. Raises OptionError if its URI is invalid."""
     from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 
     return CatalogSettings.of(*catalog_of(options))
 
 
 def non_negative_number(text: str) -> float:
-    """Return the number of an argument that is 0 or more. Raises ValueError for any other."""
+    """Return an argument's number. Raises ValueError if it is negative or not finite."""
     number = float(text)
     if not 0 <= number < float("inf"):
         raise ValueError
@@ -109,7 +109,6 @@ def non_negative_number(text: str) -> float:
 
 
 def _dsn_of(options: argparse.Namespace) -> str:
-    """Return the DSN of the arguments. Raises ArgumentsError if there is none."""
     if options.dsn is not None:
         return str(options.dsn)
     if options.dsn_file is not None:
@@ -119,7 +118,7 @@ def _dsn_of(options: argparse.Namespace) -> str:
             raise ArgumentsError(f"--dsn-file {options.dsn_file}: {error.strerror}") from None
     dsn = os.environ.get(_DSN)
     if dsn is None:
-        raise ArgumentsError("name the server by --dsn or --dsn-file")
+        raise ArgumentsError("name the server with --dsn or --dsn-file")
     return dsn
 
 
@@ -132,7 +131,6 @@ def _catalog_options_of(options: argparse.Namespace) -> Mapping[str, str]:
 
 
 def _pairs(flag: str, texts: Iterable[str], variable: str) -> Mapping[str, str]:
-    """Return the values of an argument that is repeated, by their names. Raises ArgumentsError for one without any."""
     values: dict[str, str] = json.loads(os.environ.get(variable, "{}"))
     for text in texts:
         name, equals, value = text.partition("=")
@@ -143,9 +141,10 @@ def _pairs(flag: str, texts: Iterable[str], variable: str) -> Mapping[str, str]:
 
 
 def hide_secrets(options: argparse.Namespace) -> None:
-    """Start the program again without its secrets on the command line, which every user of the machine can read.
+    """Restart the program with its secrets in the environment instead of on the command line.
 
-    They go on in the environment, which only this user can read. Nothing happens if there are none. Call it first.
+    Every user of the machine can read the command line, but only this user the environment. Without secrets, it does
+    nothing. Call it first.
     """
     has_password = options.dsn is not None and _PASSWORD.search(options.dsn) is not None
     has_catalog = options.catalog is not None and (
@@ -176,5 +175,5 @@ def hide_secrets(options: argparse.Namespace) -> None:
         print(_READABLE_OF_CATALOG, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
-    # Without -P, the modules of the current folder would come before all others.
+    # Without -P, modules in the current folder would hide installed modules.
     os.execve(sys.executable, [sys.executable, "-P", "-m", "logicalrep.cli.main", *arguments], environment)

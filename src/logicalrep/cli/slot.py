@@ -1,4 +1,4 @@
-"""The command `logicalrep slot`: a replication slot of a stream is made, looked at, advanced_slot and dropped."""
+"""The command `logicalrep slot`, which creates, shows, advances and drops the slot of a stream."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ if TYPE_CHECKING:
 
 
 def add_slot(commands: Commands) -> None:
-    """Add the commands."""
     slot = commands.add_parser(
         "slot",
-        help="make, show, move or drop the slot of a stream",
-        description="Make, show, move or drop the replication slot of a Spark query or of logicalrep.stream. The "
-        "slot of replicated tables belongs to logicalrep replicate: use status and drop for it.",
+        help="create, show, advance or drop the slot of a stream",
+        description="Create, show, advance or drop the replication slot of a Spark query or of logicalrep.stream. For "
+        "the slot of logicalrep replicate, use logicalrep status and logicalrep drop.",
     )
     actions = slot.add_subparsers(required=True, metavar="ACTION")
-    create = _add(actions, "create", _create, "make a slot, from which every later commit can be read")
+    create = _add(actions, "create", _create, "create a slot, which retains all later commits")
     create.add_argument(
         "--two-phase", action="store_true", help="send prepared transactions when they are prepared (PostgreSQL 15)"
     )
     create.add_argument(
-        "--failover", action="store_true", help="have standbys keep the slot, for a failover (PostgreSQL 17)"
+        "--failover", action="store_true", help="synchronize the slot to standbys, for a failover (PostgreSQL 17)"
     )
     status = _add(actions, "status", _print_status, "show the slot's position and the WAL that it retains")
     status.add_argument("--json", action="store_true", help="print a JSON object")
-    advance = _add(actions, "advance", _advance, "acknowledge commits without reading them")
+    advance = _add(actions, "advance", _advance, "skip commits: acknowledge them without reading them")
     advance.add_argument(
         "--upto", metavar="LSN", type=Lsn, help="the position, such as 0/1A2B3C4 (default: the end of the WAL)"
     )
-    _add(actions, "drop", _drop, "drop a slot that nobody reads")
+    _add(actions, "drop", _drop, "drop a slot that is not in use")
 
 
 def _add(actions: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
@@ -61,12 +60,12 @@ def _create(options: argparse.Namespace) -> int:
     slot_options = {"two_phase": options.two_phase, "failover": options.failover}
     with settings.connect() as connection:
         if find_slot(connection, options.slot) is not None:
-            raise SlotError(f"replication slot {options.slot!r} exists already", code="SLOT_EXISTS")
+            raise SlotError(f"replication slot {options.slot!r} already exists", code="SLOT_EXISTS")
         needs = Needs(slot=options.slot, publications=(), mode="auto", create_slot=True, **slot_options)
         for warning in check(connection, needs):
             say(f"warning: {warning}", sys.stderr)
         slot = create_slot(connection, options.slot, **slot_options)
-    say(f"made the replication slot {slot.name} at {slot.confirmed_flush_lsn}")
+    say(f"created the replication slot {slot.name} at {slot.confirmed_flush_lsn}")
     return 0
 
 
@@ -148,7 +147,6 @@ def _drop(options: argparse.Namespace) -> int:
 
 
 def _slot(connection: Connection, name: str) -> Slot:
-    """Return a logical slot. Raises SlotError if there is none of that name."""
     from logicalrep.postgres.slots.errors import SlotError
     from logicalrep.postgres.slots.slot import find_slot
 
@@ -156,5 +154,5 @@ def _slot(connection: Connection, name: str) -> Slot:
     if slot is None:
         raise SlotError(f"replication slot {name!r} does not exist", code="SLOT_MISSING")
     if slot.plugin is None:
-        raise SlotError(f"replication slot {name!r} is a physical one, which a standby reads", code="SLOT_UNUSABLE")
+        raise SlotError(f"replication slot {name!r} is a physical slot, for a standby", code="SLOT_UNUSABLE")
     return slot

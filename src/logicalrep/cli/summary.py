@@ -1,4 +1,4 @@
-"""A capture at a glance: messages by type, transactions, tables, and a few rows; `logicalrep decode --summary`."""
+"""The output of `logicalrep decode --summary`: messages by type, transactions, tables and a few rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPERATIONS = ("Insert", "Update", "Delete", "Truncate")
 
 
 class Summary:
-    """Counts the messages of a session as they come."""
+    """Counts the messages of a session."""
 
     def __init__(self, session: CaptureSession) -> None:
         self._session = session
@@ -52,7 +52,7 @@ class Summary:
                 self._rows.append(message_json(lsn, message, decoder))
 
     def lines(self, name: str, style: TerminalStyle) -> Iterator[str]:
-        """Yield the lines of the summary of the capture of that name."""
+        """Yield the lines of the summary, with the capture's name first."""
         yield style.bold(name)
         yield from self._origin()
         total = self._by_tag.total()

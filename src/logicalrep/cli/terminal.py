@@ -1,4 +1,4 @@
-"""Output for terminals only, not for pipes: colour, and a progress bar for reading long files."""
+"""Output for terminals: colours, and a progress bar for long files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from logicalrep_runtime.visible import visible
 
 
 def say(text: str, stream: IO[str] | None = None) -> None:
-    """Print a line, on standard output by default, with escapes in place of characters that are not seen."""
+    """Print a line, by default on standard output, with visible escapes in place of invisible characters."""
     print(visible(text), file=stream, flush=True)
 
 
@@ -19,7 +19,7 @@ class TerminalStyle:
     """Colours for a stream: none unless it is a terminal, NO_COLOR is unset and TERM is not dumb."""
 
     def __init__(self, stream: IO[str], choice: str = "auto") -> None:
-        """Take the stream; `choice` is auto, always or never."""
+        # `choice` is auto, always or never.
         is_suitable = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.coloured = choice == "always" or (choice == "auto" and is_suitable)
 
@@ -28,23 +28,23 @@ class TerminalStyle:
         return f"\x1b[{code}m{text}\x1b[0m" if self.coloured else text
 
     def bold(self, text: str) -> str:
-        """Style a heading or a total."""
+        """Return a styled heading or total."""
         return self._paint("1", text)
 
     def dim(self, text: str) -> str:
-        """Style text that is only for orientation."""
+        """Return a styled secondary text."""
         return self._paint("2", text)
 
     def red(self, text: str) -> str:
-        """Style an error."""
+        """Return a styled error."""
         return self._paint("31", text)
 
 
 class ProgressBar:
-    """A bar on stderr, on a terminal only, that appears once the work has taken a second."""
+    """A bar on standard error that appears after a second; without a terminal, it never appears."""
 
     def __init__(self, total: int, stream: IO[str] | None = None) -> None:
-        """Make a bar for `total` bytes, which `show` counts up to."""
+        """Make a bar for `total` bytes."""
         self._total = max(total, 1)
         self._stream = sys.stderr if stream is None else stream
         self._active = self._stream.isatty()
@@ -52,7 +52,7 @@ class ProgressBar:
         self._drawn = False
 
     def show(self, done: int) -> None:
-        """Draw the bar, at most ten times a second."""
+        """Draw the bar for `done` bytes, at most ten times a second."""
         if not self._active:
             return
         time_now = time.monotonic()
@@ -65,7 +65,6 @@ class ProgressBar:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Take the bar away."""
         if self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

@@ -18,40 +18,39 @@ if TYPE_CHECKING:
 
 _EXIT_CODES = """exit codes:
   0    all tables are equal
-  1    an error, which the last line tells
+  1    an error: see the last line
   2    invalid arguments
   4    some rows differ
-  5    no row is known to differ, but some tables are undecided
+  5    no row is proven to differ, but some tables are undecided
   130  ended by Ctrl-C
 """
 _CODES = {"equal": 0, "different": 4, "undecided": 5}
 
 
 def add_verify(commands: Commands) -> None:
-    """Add the command."""
     parser = add_destination_command(
         commands,
         "verify",
         _verify,
-        "compare the tables of a destination with the server's, row by row",
-        "Compare each table of a destination, row by row, with what the server publishes of it. Both sides may change "
-        "meanwhile: rows that differ are read again, until they are equal, or proven to differ.",
+        "compare the tables of a destination with the server row by row",
+        "Compare each stored table row by row with the rows that the server publishes. Both sides may change "
+        "meanwhile: verify reads rows that differ again until they are equal, or proven to differ.",
         _EXIT_CODES,
     )
-    parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")
+    parser.add_argument("--tables", metavar="A,B", help="compare only these tables: schema.table or table, as in SQL")
     parser.add_argument(
         "--patience", metavar="SECONDS", type=non_negative_number, default=60.0,
-        help="the time after which rows that still differ, without a proof, are undecided (default: 60)",
+        help="the time until rows that differ without proof count as undecided (default: 60)",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print a JSON object for each table, and one for all")
+    parser.add_argument("--json", action="store_true", help="print a JSON object for each table, and a total")
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="show all values of some rows that differ, not only their keys"
+        "-v", "--verbose", action="store_true", help="print values of rows that differ, not only their keys"
     )
 
 
 def _verify(options: argparse.Namespace) -> int:
     settings, storage = server_and_storage(options)
-    # Loaded late: the other commands need none of it.
+    # Imported here, because other commands do not need it.
     from logicalrep.pipeline.verify.verifying import verify
     from logicalrep.transactions.table_names import table_names
 

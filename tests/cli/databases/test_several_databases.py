@@ -53,7 +53,7 @@ def test_one_database_is_killed_or_hangs_while_the_other_is_replicated(
     shop, crm = databases.values()
     with following(path, "--engine", "local", "--listen", "0") as parent:
         eventually(lambda: are_equal(tmp_path, databases))
-        address = log.read_text().partition("the page is at ")[2].partition(",")[0]
+        address = log.read_text().partition("status page: ")[2].partition(",")[0]
         eventually(lambda: by_label(address, "logicalrep_database_up") == {"shop": 1, "crm": 1})
         eventually(lambda: get_status(f"{address}readyz")[0] == 200)
         eventually(lambda: by_label(address, "logicalrep_table_rows") == {"shop": 2, "crm": 2})
@@ -68,7 +68,7 @@ def test_one_database_is_killed_or_hangs_while_the_other_is_replicated(
         crm.execute("INSERT INTO t VALUES (3, 'three')")
         eventually(lambda: are_equal(tmp_path, databases))
         assert "crm: " in log.read_text()
-        assert "its process has ended by SIGKILL; it is started again in 1 s" in log.read_text()
+        assert "the process ended by SIGKILL: it restarts in 1 s" in log.read_text()
         stopped = of_database(parent, "crm")
         assert stopped not in (None, killed)
         assert of_database(parent, "shop") == its
@@ -118,7 +118,7 @@ def test_the_exit_code_and_the_lines_tell_which_database_they_are_of(
     assert [line["database"] for line in lines if "TABLES_STOPPED" in line["message"]].count("shop") == 0
     # The other process may write its last line later.
     of_crm = [line["message"] for line in lines if line["database"] == "crm"]
-    assert of_crm[-1] == "its process has ended with exit code 4; the others go on"
+    assert of_crm[-1] == "the process ended with exit code 4: the other databases are not affected"
     assert are_equal(tmp_path, databases, "crm")
     assert find_differences(shop.dsn, str(tmp_path / "shop"), ["public.t"]) != {}
 
@@ -142,8 +142,8 @@ def test_commands_of_people_take_the_file(
     assert printed("check", "--print-sql", "--database", "crm") == ""
     assert main(["check", "--print-sql", *of_file]) == 2
     assert capfd.readouterr().err == (
-        "error: shop: a script is for one database: name it by --database\n"
-        "error: crm: a script is for one database: name it by --database\n"
+        "error: shop: --print-sql needs one database: select it with --database\n"
+        "error: crm: --print-sql needs one database: select it with --database\n"
     )
     replicate_once(databases["shop"], tmp_path / "shop")
     assert printed("verify", "--database", "shop").splitlines()[0] == "public.t: equal, 2 rows"
@@ -152,10 +152,10 @@ def test_commands_of_people_take_the_file(
     found = [json.loads(line) for line in printed("status", "--json").splitlines()]
     assert [(each["database"], [*each["tables"]]) for each in found] == [("shop", ["public.t"]), ("crm", [])]
     assert main(["resync", "public.t", *of_file]) == 2
-    assert capfd.readouterr().err.splitlines()[-1] == f"error: name the database by --database: {path} has shop, crm"
+    assert capfd.readouterr().err.splitlines()[-1] == f"error: select a database with --database: {path} has shop, crm"
     # One error ends no other.
     write_file(tmp_path, databases, shop={"to": "nope://x"})
-    assert [line[:4] for line in printed("status", code=1).splitlines()] == ["shop", "crm,", "noth"]
+    assert [line[:4] for line in printed("status", code=1).splitlines()] == ["shop", "crm,", "repl"]
     write_file(tmp_path, databases)
     assert printed("drop", "--delete-tables", "--yes").splitlines()[0] == f"shop, at {tmp_path}/shop:"
     assert databases["shop"].rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database()") == []
@@ -165,8 +165,8 @@ def test_commands_of_people_take_the_file(
 @pytest.mark.parametrize(
     ("others", "arguments", "text"),
     [
-        ({}, ["--dsn", "dbname=x"], "has this for each of its databases"),
-        ({}, ["--database", "crn"], "has no database crn: it has shop, crm"),
+        ({}, ["--dsn", "dbname=x"], "sets this for each database"),
+        ({}, ["--database", "crn"], "has no database crn, only shop, crm"),
         ({"crm": {"to": "{folder}/shop"}}, [], "shop and crm have the same destination, {folder}/shop"),
         ({"crm": {"to": "{folder}/shop/crm"}}, [], "shop and crm: one destination is in the other"),
         ({}, ["--slot", "one"], "shop and crm have the same slot, one of "),

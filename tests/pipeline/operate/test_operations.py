@@ -164,7 +164,8 @@ def test_nothing_is_lost_before_the_first_start(
     assert main(["status", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert (
-        said == "nothing was made yet: logicalrep replicate makes the publication and the slot, and loads the tables\n"
+        said
+        == "replication has not started: logicalrep replicate creates the publication and the slot, and loads tables\n"
     )
     replicate_once(shop, tmp_path)
     assert query_status(shop.settings, Storage(str(tmp_path))).has_begun

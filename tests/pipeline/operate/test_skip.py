@@ -160,7 +160,7 @@ def test_held_changes_survive_runs_and_status_shows_them(
     assert main(["status", *arguments]) == 0
     assert "public.t      stopped: held" in capsys.readouterr().out
     assert main(["skip", "t", str(lsn), *arguments]) == 0
-    assert "no replicate is running: the next one leaves the commit" in capsys.readouterr().err
+    assert "replicate is not running: the next run skips commit" in capsys.readouterr().err
     replicate_once(db, tmp_path)
     assert Storage(str(tmp_path)).list("_logicalrep/requests") == []
     assert delta_rows(f"{tmp_path}/public/t") == lacking(db)

@@ -1,4 +1,4 @@
-"""The answers of the processes of several databases, served together: one page, one set of metrics, one state."""
+"""One page, one set of metrics and one health check from the answers of the databases' processes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from logicalrep.observe.overview import DatabaseAnswer, labelled_registry, overv
 from logicalrep.observe.serving import HTML, TEXT, Answer, metrics_answer
 
 ANSWER_TIMEOUT = 5.0
-"""The seconds that a process has for an answer."""
+"""In seconds."""
 _DATABASE_PATHS = ("", "metrics", "healthz", "readyz")
 
 
 def answers_by_path(processes: Sequence[DatabaseProcess]) -> Mapping[str, Answer]:
-    """Return what is served at each path: `/`, `/metrics`, `/healthz`, `/readyz`, and the same below `/NAME/`."""
+    """Return the answers for `/`, `/metrics`, `/healthz` and `/readyz`, and each database's below `/NAME/`."""
     answers: dict[str, Answer] = {
         "/": lambda _: (200, HTML, overview(_ask_all(processes)).encode()),
         "/metrics": lambda _: metrics_answer(labelled_registry(_ask_all(processes))),
@@ -37,7 +37,7 @@ def _forward(process: DatabaseProcess, path: str) -> Answer:
 
 
 def _ask(process: DatabaseProcess, path: str, query: Mapping[str, str] | None = None) -> tuple[int, str, bytes]:
-    """Return the answer of a database's process; one with the status 503 if there is none."""
+    # The status is 503 if the process does not answer.
     address = process.address
     if address is not None:
         with suppress(OSError, HTTPException):
@@ -52,7 +52,7 @@ def _ask(process: DatabaseProcess, path: str, query: Mapping[str, str] | None = 
 def _ask_in_parallel(
     processes: Sequence[DatabaseProcess], ask: Callable[[DatabaseProcess], tuple[int, str, bytes]]
 ) -> list[tuple[int, str, bytes]]:
-    """Return the answers of all, which are asked at the same time: one that hangs costs its patience alone."""
+    # In parallel, so that several hanging processes delay the answer only once.
     with ThreadPoolExecutor(len(processes)) as pool:
         return list(pool.map(ask, processes))
 
@@ -71,7 +71,6 @@ def _ask_all(processes: Sequence[DatabaseProcess]) -> list[DatabaseAnswer]:
 
 
 def _readiness(processes: Sequence[DatabaseProcess]) -> tuple[int, str, bytes]:
-    """Return that all databases are ready, or which are not."""
     answers = _ask_in_parallel(processes, lambda process: _ask(process, "readyz"))
     lines = [
         b"%s: %s" % (process.name.encode(), body) for process, (_, _, body) in zip(processes, answers, strict=True)

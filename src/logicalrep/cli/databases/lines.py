@@ -1,4 +1,4 @@
-"""The lines that the processes of several databases write, each with the name of its database."""
+"""The output of the processes of several databases, with the database's name in each line."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _LOGGER = "logicalrep.databases"
 
 
 class DatabaseLines:
-    """Writes whole lines to standard error, whichever process they come from."""
+    """Writes whole lines of several processes to standard error."""
 
     def __init__(self, log: str | None, stream: IO[str] | None = None) -> None:
-        """Take the form of the log, `text` or `json`; None for lines for people."""
+        """Set the log's format, `text` or `json`; None for lines for people."""
         self._log = log
         self._stream = sys.stderr if stream is None else stream
         self._lock = threading.Lock()
 
     def write_line(self, database: str, line: str) -> None:
-        """Write what a database's process has written."""
+        """Write a line of a database's process."""
         if self._log == "json":
             try:
                 self._print(json.dumps({"database": database, **json.loads(line)}, ensure_ascii=False))
                 return
             except (ValueError, TypeError):
-                # The error that ends a command is a line without JSON.
+                # The last line, an error, is not JSON.
                 self.write_event(database, line)
                 return
         self._print(f"{database}: {line}")
 
     def write_event(self, database: str, text: str) -> None:
-        """Write what became of a database's process."""
+        """Write an event of a database's process, such as its end."""
         if self._log is None:
             self._print(f"{database}: {timed(visible(text))}")
             return

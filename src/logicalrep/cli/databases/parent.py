@@ -1,4 +1,4 @@
-"""The process that started this one, for one of several databases; they write lines of JSON to a socket."""
+"""The parent of this process, which runs a process for each database; they exchange JSON lines over a socket."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from logicalrep.pipeline.engines.engine import EngineError
 
 
 class ParentProcess(Observer):
-    """The parent: it is told where the page of this process is, and starts a Spark for all that it has started.
+    """The parent: it gets the URL of this process' page, and starts one Spark for all its processes.
 
-    This process ends once the parent asks for it, or has ended itself, however it ended.
+    This process stops when the parent requests it or ends for any reason.
     """
 
     def __init__(self, descriptor: int, stop: threading.Event) -> None:
-        """Take the socket's descriptor, and what is set for the end."""
+        """Set the socket's descriptor, and the event to set when this process must stop."""
         os.set_inheritable(descriptor, False)
         self._socket = socket.socket(fileno=descriptor)
         self._stop = stop
@@ -31,13 +31,12 @@ class ParentProcess(Observer):
         threading.Thread(target=self._listen, name="logicalrep-parent", daemon=True).start()
 
     def on_event(self, event: RunEvent) -> None:
-        """Tell the parent the address of the page and of the metrics."""
         match event:
             case PageServed(address):
                 self._send(address=address)
 
     def query_url(self) -> str:
-        """Return the URL of the parent's Spark Connect, once it has started. Raises EngineError if it does not."""
+        """Start the parent's Spark Connect and return its URL. Raises EngineError if it does not start."""
         self._send(spark=True)
         answer = self._answers.get()
         if "url" in answer:
@@ -45,7 +44,7 @@ class ParentProcess(Observer):
         raise EngineError(answer["text"], code=answer["code"])
 
     def has_ended(self, within: float) -> bool:
-        """Return whether the Spark of the last URL has ended, or is known to within some seconds."""
+        """Return whether the Spark of the last URL has ended; wait for its end for at most `within` seconds."""
         return self._has_ended.wait(within)
 
     def _send(self, **message: object) -> None:

@@ -1,4 +1,4 @@
-"""The processes of several databases, of which none needs another: one that ends is started again."""
+"""The independent processes of several databases; a process that ends is restarted."""
 
 from __future__ import annotations
 
@@ -19,63 +19,62 @@ from logicalrep.pipeline.engines.spark.shared import ServedSpark
 from logicalrep_runtime.errors import LogicalRepError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""The pause before a process is started again that has just ended, in seconds; it doubles with each end."""
+"""The seconds before a restart; they double with each end."""
 PAUSE_FOR_OPERATOR = 300.0
-"""The same where somebody has to do something first."""
+"""The seconds before a restart if the operator has to do something first."""
 _STABLE_AFTER = 600.0
-"""The seconds after which an end is the first one again."""
+"""A process that ran for so many seconds restarts after FIRST_PAUSE."""
 _FINAL_EXIT_CODES = (0, 2, signal.SIGINT + 128)
-"""The exit codes of processes that are not started again: done, invalid arguments, and an end that was asked for."""
+"""Exit codes without a restart: done, invalid arguments, requested end."""
 _NEEDS_OPERATOR = 3
 _CHECK_INTERVAL = 0.5
-"""The time until it is seen that the Java of the shared Spark has ended, in seconds."""
+"""The seconds between checks whether the shared Spark's Java has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedParts:
-    """What the processes of all databases share."""
+    """The objects that the processes of all databases share."""
 
     lines: DatabaseLines
     spark: ServedSpark
     stop: threading.Event
-    """Ends them all."""
+    """Stops all processes."""
     environment: Mapping[str, str]
     is_once: bool
-    """Whether none is started again."""
+    """Whether processes are not restarted."""
 
 
 class DatabaseProcess:
-    """The process that replicates one database, and is started again when it ends.
+    """The process that replicates one database; it is restarted when it ends.
 
-    It ends by itself once this process asks for it, or has ended. Signals of a terminal do not reach it.
+    It stops when this process requests it or ends. It does not get signals of a terminal.
     """
 
     def __init__(self, name: str, to: str, arguments: Sequence[str], parts: SharedParts) -> None:
-        """Take the database's name, its destination, the arguments of the command, and what all share."""
+        """Set the database's name, its destination, the arguments of `logicalrep`, and the shared parts."""
         self.name, self.to = name, to
         self.address: str | None = None
         """The URL of its page and metrics; None while it does not serve them."""
         self.status_text = "starting"
-        """How it is, in a few words."""
         self.exit_code: int | None = None
-        """The code of the last end, after which it was not started again; None before."""
+        """The final exit code; None until the process has ended for good."""
         self._arguments, self._parts = arguments, parts
         self._process: subprocess.Popen[str] | None = None
         self._socket: socket.socket | None = None
         self._changing = threading.Lock()
-        # The number of the Spark's start whose URL it has.
+        # The number of the start of the Spark that the process uses.
         self._spark: int | None = None
 
     def run(self) -> None:
-        """Run the process, again and again, until it ends for good."""
+        """Run and restart the process until it ends for good."""
         stop, pause = self._parts.stop, FIRST_PAUSE
         while True:
             began = time.monotonic()
             try:
                 code = self._run_once()
             except OSError as error:
-                # The machine has no room for another process, perhaps for a moment.
-                self._parts.lines.write_event(self.name, f"its process cannot be started: {error}")
+                # The machine may only temporarily lack resources for a process.
+                self._parts.lines.write_event(self.name, f"the process cannot be started: {error}")
                 code = 1
             self.address = self._spark = None
             how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
@@ -84,17 +83,17 @@ class DatabaseProcess:
                 break
             pause = FIRST_PAUSE if time.monotonic() - began > _STABLE_AFTER else pause
             wait = PAUSE_FOR_OPERATOR if code == _NEEDS_OPERATOR else pause
-            self.status_text = f"ended {how}, is started again within {wait:g} s"
-            self._parts.lines.write_event(self.name, f"its process has ended {how}; it is started again in {wait:g} s")
+            self.status_text = f"ended {how}, restarts within {wait:g} s"
+            self._parts.lines.write_event(self.name, f"the process ended {how}: it restarts in {wait:g} s")
             pause = min(2 * pause, LONGEST_PAUSE)
             if stop.wait(wait):
                 break
         self.exit_code = code
         if not stop.is_set() and not (self._parts.is_once and code == 0):
-            self._parts.lines.write_event(self.name, f"its process has ended {how}; the others go on")
+            self._parts.lines.write_event(self.name, f"the process ended {how}: the other databases are not affected")
 
     def end(self) -> None:
-        """Ask the process to end, after the batch that it applies."""
+        """Stop the process after its current batch."""
         with self._changing, suppress(OSError):
             if self._socket is not None:
                 self._socket.shutdown(socket.SHUT_WR)
@@ -105,7 +104,7 @@ class DatabaseProcess:
             self._process.kill()
 
     def report_ended_spark(self, number: int) -> None:
-        """Tell the process if its Spark, which had an earlier number than this one, has ended."""
+        """Inform the process if its Spark has ended, because its number is below `number`."""
         if self._spark is not None and self._spark < number:
             self._send(ended=self._spark)
             self._spark = None
@@ -126,7 +125,7 @@ class DatabaseProcess:
                 errors="replace",
                 pass_fds=[theirs.fileno()],
                 env=dict(self._parts.environment),
-                # Ctrl-C of a terminal goes to this process, which tells the others.
+                # Ctrl-C of a terminal reaches this process, which stops the children.
                 start_new_session=True,
             )
             theirs.close()
@@ -148,7 +147,7 @@ class DatabaseProcess:
         return code
 
     def _answer(self, ours: socket.socket) -> None:
-        """Take what the process says of itself, and start Spark if it needs that."""
+        """Receive the process' address, and start Spark if it requests Spark."""
         with suppress(OSError), ours.makefile() as lines:
             for line in lines:
                 message: dict[str, Any] = json.loads(line)
@@ -174,7 +173,7 @@ class DatabaseProcess:
 
 
 def run_processes(processes: Sequence[DatabaseProcess], parts: SharedParts) -> None:
-    """Run processes side by side until all have ended for good; call it in the main thread, which takes signals."""
+    """Run processes in parallel until all have ended for good; call it in the main thread, which gets signals."""
     threads = [threading.Thread(target=process.run, name=f"logicalrep-{process.name}") for process in processes]
     for thread in threads:
         thread.start()

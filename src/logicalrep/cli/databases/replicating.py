@@ -12,6 +12,7 @@ from logicalrep.cli.databases.processes import DatabaseProcess, SharedParts, run
 from logicalrep.cli.destinations import with_section, worst_exit_code
 from logicalrep.cli.failing import run_command
 from logicalrep.cli.replicate_settings import settings_of, stop_on_signals
+from logicalrep.observe.events import served_text
 from logicalrep.observe.serving import serve
 from logicalrep.options import kinds
 from logicalrep.pipeline.config.databases import DatabaseSection
@@ -25,11 +26,11 @@ _INTERRUPTED = 130
 
 
 def replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
-    """Replicate each database in a process of its own; return the worst exit code, or 130 after a signal to end.
+    """Replicate each database in its own process; return the most severe exit code, or 130 after a signal.
 
-    What is wrong in the arguments or in the file is told of all databases before any of them starts.
+    Errors in the arguments and in the file are reported for all databases before any database starts.
     """
-    # Taken before Spark adds to it.
+    # Copied before Spark changes it.
     environment = dict(os.environ)
     settings: dict[str, ReplicateSettings] = {}
 
@@ -66,7 +67,7 @@ def replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseSe
             from logicalrep.cli.databases.answers import answers_by_path
 
             address = stack.enter_context(serve(options.listen, list, answers=answers_by_path(processes)))
-            parts.lines.write_event("all", f"the page is at {address}, the metrics are at {address}metrics")
+            parts.lines.write_event("all", served_text(address))
         run_processes(processes, parts)
     if stop.is_set():
         return _INTERRUPTED
@@ -74,7 +75,7 @@ def replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseSe
 
 
 def _arguments_of(options: argparse.Namespace) -> list[str]:
-    """Return the arguments that hold for all databases, but for those that are none of a process."""
+    """Return the command's arguments for each process; each serves its own page at a free port."""
     arguments = [f"--config={options.config}"]
     for name, option in OPTIONS.items():
         value = getattr(options, name)
