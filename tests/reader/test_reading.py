@@ -148,7 +148,7 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
         (("id", "="), "expected .column, operator, value."),
         (("id", "=", "x"), "compares id, of the type int32"),
         (("id", "=", 1.5), "compares id"),
-        (("at", ">", datetime(2026, 1, 1)), "the time has a zone, and the column has none, or the other way"),
+        (("at", ">", datetime(2026, 1, 1)), "only one of the time and the column has a zone"),
         (("id", "in", []), "compares id with no value"),
         (("id", "=", None), "NULL equals nothing"),
     ]
@@ -301,9 +301,9 @@ def test_unreadable_input_is_reported_with_the_reason(db18: Database, tmp_path: 
     old = logicalrep.at(tmp_path, datetime.now(UTC))["customer"]
     for file in (tmp_path / "public/customer").glob("*.parquet"):
         file.unlink()
-    with pytest.raises(ReadError, match=r"\[VERSION_GONE\] version \d+ of public.customer cannot be read any more"):
+    with pytest.raises(ReadError, match=r"\[VERSION_GONE\] version \d+ of public.customer can no longer be read"):
         old.arrow()
-    with pytest.raises(ReadError, match="its log does not have it"):
+    with pytest.raises(ReadError, match="the table's log does not have it"):
         replace(old, version=99).arrow()
     log = tmp_path / "public/customer/_delta_log/00000000000000000000.json"
     log.write_text("{")

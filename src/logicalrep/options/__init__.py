@@ -1,1 +1,1 @@
-"""The kinds of options: readers of an option's text, which refuse what is no value of theirs."""
+"""Options: readers of their texts, and checks of addresses, paths and extras."""

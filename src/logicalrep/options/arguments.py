@@ -1,4 +1,4 @@
-"""Functions whose arguments are the fields of a dataclass, so that each is declared once."""
+"""Functions whose arguments are the fields of a dataclass, to declare them once."""
 
 from __future__ import annotations
 
@@ -10,43 +10,42 @@ from dataclasses import fields
 from typing import Any, ParamSpec, TypeVar
 
 _Arguments = ParamSpec("_Arguments")
-_Made = TypeVar("_Made")
+_Settings = TypeVar("_Settings")
 
 
 def takes(
-    made: Callable[_Arguments, _Made],
-) -> Callable[[Callable[[_Made], None]], Callable[_Arguments, None]]:
-    """Return a decorator: the function is called with the arguments of a dataclass, of which it gets an instance.
+    settings_class: Callable[_Arguments, _Settings],
+) -> Callable[[Callable[[_Settings], None]], Callable[_Arguments, None]]:
+    """Return a decorator for functions that take the arguments of a dataclass and receive its instance.
 
-    Type checkers and `help` see the dataclass's arguments. Their documentation stands before the docstring's errors.
+    Type checkers and `help` show the dataclass's arguments; their documentation precedes `Raises:` in the docstring.
 
     Example:
         >>> @takes(ReplicateOptions)
         ... def replicate(options: ReplicateOptions) -> None: ...
     """
 
-    def with_arguments(function: Callable[[_Made], None]) -> Callable[_Arguments, None]:
+    def decorate(function: Callable[[_Settings], None]) -> Callable[_Arguments, None]:
         @functools.wraps(function)
         def call(*args: _Arguments.args, **named: _Arguments.kwargs) -> None:
-            function(made(*args, **named))
+            function(settings_class(*args, **named))
 
-        signature = inspect.signature(made).replace(return_annotation="None")
-        before, raises, after = (function.__doc__ or "").partition("    Raises:")
-        documented = f"{before}{_documentation(made)}{raises}{after}"
+        signature = inspect.signature(settings_class).replace(return_annotation="None")
+        summary, raises, after = (function.__doc__ or "").partition("    Raises:")
+        documented = f"{summary}{_documentation(settings_class)}{raises}{after}"
         vars(call).update(__signature__=signature)
         call.__doc__ = documented
         return call
 
-    return with_arguments
+    return decorate
 
 
-def _documentation(made: Any) -> str:
-    """Return the section of a docstring that explains the arguments."""
+def _documentation(settings_class: Any) -> str:
     lines = ["Args:"]
-    for each in fields(made):
-        if each.init:
-            known = each.metadata.get("option")
-            text = each.metadata["doc"] if known is None else known.doc
-            text = f"{each.name}: {text}"
+    for field in fields(settings_class):
+        if field.init:
+            option = field.metadata.get("option")
+            text = field.metadata["doc"] if option is None else option.doc
+            text = f"{field.name}: {text}"
             lines += textwrap.wrap(text, 112, initial_indent="    ", subsequent_indent="        ")
     return textwrap.indent("\n".join(lines), "    ") + "\n\n"

@@ -1,4 +1,4 @@
-"""Extras of the package that are not installed, and the command that installs them."""
+"""Missing extras of the package, and the command that installs them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 
 def installing(extra: str) -> str:
-    """Return what installs an extra, in words: nothing is in an index of packages yet.
+    """Return the instruction that installs an extra from a clone, because no package index has the package yet.
 
     Example:
         >>> installing("iceberg")
@@ -17,7 +17,7 @@ def installing(extra: str) -> str:
 
 
 def find_missing(libraries: Sequence[str]) -> str | None:
-    """Return the first of some libraries that is not installed; None if all are. They are not imported."""
+    """Return the first library that is not installed; None if all are installed. Libraries are not imported."""
     return next((library for library in libraries if not _is_installed(library)), None)
 
 

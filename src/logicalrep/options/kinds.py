@@ -1,4 +1,4 @@
-"""The kinds of options: functions that read an option's text, and raise OptionError for an invalid one."""
+"""The kinds of options: functions that read an option's text, and raise OptionError if it is invalid."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from logicalrep.values.numbers import check_number_type
 from logicalrep_runtime.errors import LogicalRepError
 
 OptionTexts = Mapping[str, str]
-"""The given options by their names in lower case."""
+"""The texts of the options by name in lower case."""
 Reader = Callable[[OptionTexts, str], Any]
-"""A function that reads one option from the given ones."""
+"""A function that returns an option's value from all texts and the option's name. Raises OptionError."""
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 class OptionError(LogicalRepError, ValueError):
-    """An option that is unknown, missing, or has an invalid value."""
+    """An option is unknown, is missing, or has an invalid value."""
 
     code = "OPTION_INVALID"
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option, and its line in the documentation."""
+    """An option and its documentation."""
 
     read: Reader
     doc: str
     default: str
-    """The default as text for the documentation."""
+    """The default in the documentation."""
     name: str | None = None
-    """Its name; None for that of the field that holds its value."""
+    """The name; None for the name of its field."""
     metavar: str | None = None
-    """The word for its value on the command line; None for a flag or a choice."""
+    """The name of the value on the command line; None for a flag or a choice."""
     is_by_table: bool = False
-    """Whether a table may have a value of its own."""
+    """Whether tables may have their own values."""
 
 
 def option(
@@ -53,15 +53,14 @@ def option(
     metavar: str | None = None,
     is_by_table: bool = False,
 ) -> Any:
-    """Return the field of a dataclass that holds an option's value; its default is what `read` makes of no option."""
+    """Return a dataclass's field for an option's value; its default is the result of `read` without the option."""
     value = read({}, "")
     if not default and value not in (None, ()):
-        default = f"`{_written(value)}`"
+        default = f"`{_option_text(value)}`"
     return field(default=value, metadata={"option": Option(read, doc, default, name, metavar, is_by_table)})
 
 
-def _written(value: object) -> str:
-    """Return the text that a reader reads a value from."""
+def _option_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -71,23 +70,23 @@ def _written(value: object) -> str:
     return ",".join(map(str, value))
 
 
-def read_value(known: Option, value: object, name: str) -> Any:
-    """Return a value that a call gives to an option, as `read` has it. Raises OptionError for an invalid one."""
-    return known.read({} if value is None else {name: _written(value)}, name)
+def read_value(option: Option, value: object, name: str) -> Any:
+    """Return the value that `option.read` returns for a Python value. Raises OptionError if it is invalid."""
+    return option.read({} if value is None else {name: _option_text(value)}, name)
 
 
 def text(texts: OptionTexts, name: str) -> str | None:
-    """Read a text; None without the option."""
+    """Return the text; None without the option."""
     return texts.get(name)
 
 
 def names(texts: OptionTexts, name: str) -> tuple[str, ...]:
-    """Read comma-separated names."""
+    """Return comma-separated names; none without the option."""
     return tuple(part.strip() for part in texts.get(name, "").split(",") if part.strip())
 
 
 def tables(texts: OptionTexts, name: str) -> tuple[TableName, ...]:
-    """Read comma-separated tables, written as in SQL."""
+    """Return comma-separated tables with names as in SQL; none without the option."""
     if not texts.get(name, "").strip():
         return ()
     try:
@@ -97,16 +96,16 @@ def tables(texts: OptionTexts, name: str) -> tuple[TableName, ...]:
 
 
 def one_table(texts: OptionTexts, name: str) -> TableName | None:
-    """Read one table; None without the option."""
-    found = tables(texts, name)
-    if name in texts and len(found) != 1:
+    """Return one table; None without the option."""
+    names = tables(texts, name)
+    if name in texts and len(names) != 1:
         raise OptionError(f"option {name!r} is {texts[name]!r}; expected one table, as schema.table")
-    return found[0] if found else None
+    return names[0] if names else None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The reader of one of some words."""
+    """The reader of an option with a fixed set of values."""
 
     default: str | None
     words: tuple[str, ...]
@@ -121,12 +120,12 @@ class Choice:
 
 
 def choice(*choices: str | None) -> Choice:
-    """Return the reader of one of some words; the first is the default."""
+    """Return the reader of an option with these values, of which the first is the default."""
     return Choice(choices[0], tuple(filter(None, choices)))
 
 
 def number_type(texts: OptionTexts, name: str) -> str:
-    """Read the type of numbers without a bound: `text`, `double` or `decimal(p,s)`."""
+    """Return the type of unconstrained numerics: `text` (the default), `double` or `decimal(p,s)`."""
     try:
         return check_number_type(texts.get(name, "text"))
     except ValueError as error:
@@ -134,12 +133,12 @@ def number_type(texts: OptionTexts, name: str) -> str:
 
 
 def flag(texts: OptionTexts, name: str) -> bool:
-    """Read `true` or `false`; false without the option."""
+    """Return whether the option is `true`; it must be `true` or `false`, and is false by default."""
     return bool(choice("false", "true")(texts, name) == "true")
 
 
 def count(default: int | None, least: int, most: int | None = None) -> Reader:
-    """Return the reader of a whole number from `least` to `most`, which may end in k, m or g."""
+    """Return the reader of an integer from `least` to `most`; k, m and g at its end mean 2**10, 2**20 and 2**30."""
 
     def read(texts: OptionTexts, name: str) -> int | None:
         if name not in texts:
@@ -155,7 +154,7 @@ def count(default: int | None, least: int, most: int | None = None) -> Reader:
 
 
 def amount(default: float | None, unit: str, *, least: float = 0.0, below: float = math.inf) -> Reader:
-    """Return the reader of a number of some unit, from `least` on."""
+    """Return the reader of a number from `least` to `below`; errors name its unit."""
 
     def read(texts: OptionTexts, name: str) -> float | None:
         if name not in texts:
@@ -173,12 +172,12 @@ def amount(default: float | None, unit: str, *, least: float = 0.0, below: float
 
 
 def seconds(default: float) -> Reader:
-    """Return the reader of a number of seconds."""
+    """Return the reader of seconds, a number from 0 to 1,000,000."""
     return amount(default, "seconds", below=1e6)
 
 
 def address(texts: OptionTexts, name: str) -> str | None:
-    """Read an address to listen at; None without the option."""
+    """Return the text of an address to listen at (see `listen_address`); None without the option."""
     if name in texts:
         try:
             listen_address(texts[name])
@@ -188,5 +187,5 @@ def address(texts: OptionTexts, name: str) -> str | None:
 
 
 def folder(texts: OptionTexts, name: str) -> Path | None:
-    """Read a folder as an absolute path, so that executors find it too; None without the option."""
+    """Return a folder as an absolute path, for executors in other working directories; None without it."""
     return Path(os.path.abspath(texts[name])) if texts.get(name) else None

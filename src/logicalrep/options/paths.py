@@ -1,4 +1,4 @@
-"""Paths that files of a destination name: each leads to a file below the destination, or is refused."""
+"""Checks that the paths in a destination's files lead to files below the destination."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class MalformedFileError(LogicalRepError, ValueError):
-    """A file at a destination whose content is not what this project writes; the text names it."""
+    """A destination's file has content that logicalrep does not write; the text names the file."""
 
     code = "DESTINATION_DAMAGED"
 
 
 def below(*parts: str) -> str:
-    """Return the path of some parts below a destination.
+    """Join the parts of a path below a destination.
 
-    Raises MalformedFileError if a part is empty or absolute, or leads out of the destination.
+    Raises:
+        MalformedFileError: a part is empty or absolute, or leads out of the destination.
 
     Example:
         >>> below("public/orders", "part-1.parquet")

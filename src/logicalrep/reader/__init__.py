@@ -1,4 +1,4 @@
-"""The reading of the tables of a destination, by their names: now, or all of them as of one time.
+"""Reads the tables of a destination by name: the current rows, or all tables as of one time.
 
 import logicalrep
 

@@ -1,4 +1,4 @@
-"""Conditions that rows meet, by which whole files are left out."""
+"""Conditions on rows, which also skip whole files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A comparison of a column with a value, or with several for `in`. NULL meets none.
+    """A comparison of a column with a value, or with several values for `in`. NULL satisfies no condition.
 
     Example:
         >>> Condition.of(("day", ">=", date(2026, 11, 1)), schema).may_hold(file)
@@ -36,52 +36,59 @@ class Condition:
 
     column: str
     operator: str
+    """`=`, `==`, `!=`, `<`, `<=`, `>`, `>=` or `in`."""
     values: tuple[pa.Scalar, ...]
+    """One value, or for `in` at least one; of the column's type."""
 
     @classmethod
     def of(cls, condition: Sequence[object], schema: pa.Schema) -> Self:
-        """Return a condition on a table's columns.
+        """Return the condition for a triple of column, operator and value.
 
         Args:
-            condition: a column, an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, `in`), and a value of the column's type,
-                or for `in` a list of them. Times and dates may be texts as in ISO 8601.
-            schema: the columns.
+            condition: a column's name, an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, `in`), and a value of the
+                column's type, or for `in` a list of values. Times and dates may be texts in ISO 8601.
+            schema: the table's columns.
 
-        Raises OptionError if it is no condition on one of them.
+        Raises:
+            OptionError: the triple is malformed, the column does not exist, or the value does not have its type.
+
+        Example:
+            >>> Condition.of(("price", ">", 10), pa.schema([("price", pa.int64())])).operator
+            '>'
         """
         if len(condition) != 3 or condition[1] not in (*_OPERATORS, "in"):
             raise OptionError(
                 f"option 'where' has {condition!r}: expected (column, operator, value), with one of "
                 f"{', '.join(_OPERATORS)}, in"
             )
-        name, sign, wanted = condition
+        name, sign, operand = condition
         if name not in schema.names:
-            raise OptionError(f"option 'where' names a column {name!r}, which is not there")
+            raise OptionError(f"option 'where' names a column {name!r}, which does not exist")
         type_ = schema.field(name).type
-        values = tuple(wanted) if sign == "in" else (wanted,)  # type: ignore[arg-type]
+        values = tuple(operand) if sign == "in" else (operand,)  # type: ignore[arg-type]
         if not values:
             raise OptionError(f"option 'where' compares {name} with no value")
         return cls(str(name), str(sign), tuple(_scalar(value, type_, str(name)) for value in values))
 
     @property
     def expression(self) -> pc.Expression:
-        """The condition on rows."""
+        """The condition as an expression of pyarrow."""
         field = pc.field(self.column)
         if self.operator == "in":
             return field.isin(pa.array([value.as_py() for value in self.values], self.values[0].type))
-        found: pc.Expression = self.compare(field, self.values[0])
-        return found
+        comparison: pc.Expression = self.compare(field, self.values[0])
+        return comparison
 
-    def compare(self, left: Any, right: Any) -> Any:
-        """Return two sides, of any kind that compares, compared by the operator, which is not `in`."""
-        return _OPERATORS[self.operator](left, right)
+    def compare(self, left_side: Any, right_side: Any) -> Any:
+        """Return the comparison of two operands, such as columns of Spark, by an operator other than `in`."""
+        return _OPERATORS[self.operator](left_side, right_side)
 
     def may_hold(self, file: DataFile) -> bool:
-        """Return whether a row of a file may meet it, as the bounds of its values tell."""
-        known = file.statistics
-        if self.column not in known.least or self.column not in known.greatest:
-            return known.nulls.get(self.column) != file.rows
-        least, greatest = known.least[self.column], known.greatest[self.column]
+        """Return whether rows of a file may satisfy the condition, by the file's statistics."""
+        statistics = file.statistics
+        if self.column not in statistics.least or self.column not in statistics.greatest:
+            return statistics.nulls.get(self.column) != file.rows
+        least, greatest = statistics.least[self.column], statistics.greatest[self.column]
         return any(_may_hold(self.operator, value.as_py(), least, greatest) for value in self.values)
 
 
@@ -94,19 +101,18 @@ def _may_hold(sign: str, value: Any, least: Any, greatest: Any) -> bool:
 
 
 def _scalar(value: object, type_: pa.DataType, name: str) -> pa.Scalar:
-    """Return a value in a column's type. Raises OptionError if it is none of it, as of no zone for times with one."""
     try:
         if value is None:
             raise TypeError("NULL equals nothing")
         if isinstance(value, str) and pa.types.is_temporal(type_):
             value = datetime.fromisoformat(value) if pa.types.is_timestamp(type_) else value
         if isinstance(value, datetime) and (value.tzinfo is None) != (getattr(type_, "tz", None) is None):
-            raise ValueError("the time has a zone, and the column has none, or the other way round")
+            raise ValueError("only one of the time and the column has a zone")
         if pa.types.is_floating(type_):
             return pa.scalar(float(value), pa.float64())  # type: ignore[arg-type]
-        found = pa.scalar(value).cast(type_) if isinstance(value, str) else pa.scalar(value, type_)
-        if not isinstance(value, str) and found.as_py() != value:
-            raise ValueError(f"it would be taken for {found}")
-        return found
+        scalar = pa.scalar(value).cast(type_) if isinstance(value, str) else pa.scalar(value, type_)
+        if not isinstance(value, str) and scalar.as_py() != value:
+            raise ValueError(f"it would be read as {scalar}")
+        return scalar
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise OptionError(f"option 'where' compares {name}, of the type {type_}, with {value!r}: {error}") from None

@@ -1,4 +1,4 @@
-"""Errors of reading the tables of a destination."""
+"""The error of reading the tables of a destination."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class ReadError(LogicalRepError, ValueError):
-    """A table that cannot be read as it was asked for; the code tells why.
+    """The table, or its version, cannot be read; the code has the reason.
 
-    - TABLE_UNKNOWN: the destination has no such table.
-    - TIME_NOT_STORED: it has no versions of its tables of that time any more, or had none that was whole.
-    - TABLE_NOT_CURRENT: the table loaded or was stopped then, so that its rows do not belong to those of the others.
-    - VERSION_GONE: the files of the version were removed.
+    - TABLE_UNKNOWN: the destination does not have the table.
+    - TIME_NOT_STORED: the destination has no versions of its tables for the time, or no longer has them.
+    - TABLE_NOT_CURRENT: the table was loading or stopped, so that its rows do not match the rows of the other tables.
+    - VERSION_GONE: files of the version have been removed.
     """
 
     code = "TABLE_UNKNOWN"

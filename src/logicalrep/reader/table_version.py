@@ -1,4 +1,4 @@
-"""One version of a table at a destination, as rows for the programs of analysts."""
+"""A version of a stored table, for Arrow, Polars, pandas, DuckDB and Spark."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 _AHEAD = 4
-"""The most files that are read at the same time: so many are in memory beside the rows that were passed on."""
+"""The most files that are read in parallel and held in memory."""
 
 
 @dataclass(frozen=True)
 class TableVersion:
-    """One version of a table: its rows, without those that are marked as gone, in the columns that it had then.
+    """A version of a stored table: its rows and columns at the time of the version.
 
-    It is a stream of Arrow that can be read again and again: DuckDB, Polars and pyarrow take it as it is. Nothing is
-    read before somebody asks for rows, and then file by file.
+    It implements Arrow's C stream interface and can be read repeatedly: DuckDB, Polars and pyarrow accept it directly.
+    It reads files when you request rows, a few at a time. `logicalrep.read` and `logicalrep.at` return it.
 
     Example:
         >>> orders = logicalrep.read("lake", "public.orders")
@@ -45,21 +45,21 @@ class TableVersion:
     """
 
     tables: TableFormat
-    """The destination's tables, in the format that they have."""
+    """The destination's table format."""
     name: str
-    """The table, as in SQL; with `~history` or `~changes` for a companion table."""
+    """The table's name as in SQL; with `~history` or `~changes` for a companion table."""
     folder: str
-    """The folder of its files at the destination."""
+    """The folder of the table's files at the destination."""
     version: int
-    """The version of the stored table."""
+    """The stored table's version."""
     lsn: Lsn
-    """It has all commits up to this LSN, and none after it."""
+    """The version has every commit up to this LSN, and none after it."""
     commit: str | None = None
-    """What tells its commit from others of the same version, as `Head.commit`; None if that is not known."""
+    """`Head.commit`, which distinguishes commits with the same version number; None if unknown."""
     columns: tuple[str, ...] | None = None
-    """The columns that are read; None for all."""
+    """The columns to read; None for all."""
     where: tuple[Condition, ...] = ()
-    """The conditions that all rows meet that are read."""
+    """The conditions that all read rows satisfy."""
 
     @property
     def storage(self) -> Storage:
@@ -68,76 +68,92 @@ class TableVersion:
 
     @property
     def uri(self) -> str:
-        """The URI, or the path, of its folder."""
+        """The URI or path of the table's folder."""
         return self.storage.uri_of(self.folder)
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns that are read. Raises ReadError if the version is gone."""
+        """The columns to read, with their Arrow types. Raises ReadError if the version has been removed."""
         schema = self._stored.table.stored
         return schema if self.columns is None else pa.schema([schema.field(name) for name in self.columns])
 
     def select(self, columns: Sequence[str] | None = None, where: Sequence[Sequence[object]] = ()) -> TableVersion:
-        """Return some columns of the rows that meet conditions. Files that have none of these are not opened.
+        """Return the version with fewer columns and rows. Files without matching rows are not opened.
 
         Args:
-            columns: the columns; None for those that were read before.
-            where: conditions, all of which a row meets: a column, an operator (`=`, `!=`, `<`, `<=`, `>`, `>=` or
-                `in`), and a value of the column's type, or a list of values for `in`.
+            columns: the names of the columns to read; None for the current columns.
+            where: conditions that all rows must satisfy, in addition to the current conditions: each has a column, an
+                operator (`=`, `!=`, `<`, `<=`, `>`, `>=` or `in`), and a value of the column's type, or for `in` a
+                list of values.
 
         Raises:
-            OptionError: a column is not there, or is no match for a value.
-            ReadError: the version is gone.
+            OptionError: a column does not exist, or a value does not have its column's type.
+            ReadError: the version has been removed.
+
+        Example:
+            >>> orders.select(["id", "price"], where=[("day", ">=", "2026-11-01"), ("kind", "in", ["a", "b"])])
         """
-        there = self._stored.table.stored
-        if unknown := sorted(set(columns or ()) - set(there.names)):
-            raise OptionError(f"option 'columns' names {', '.join(unknown)}: {self.name} has {', '.join(there.names)}")
-        conditions = tuple(Condition.of(each, there) for each in where)
+        schema = self._stored.table.stored
+        if unknown := sorted(set(columns or ()) - set(schema.names)):
+            raise OptionError(f"option 'columns' names {', '.join(unknown)}: {self.name} has {', '.join(schema.names)}")
+        conditions = tuple(Condition.of(condition, schema) for condition in where)
         return replace(self, columns=self.columns if columns is None else tuple(columns), where=self.where + conditions)
 
     def batches(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream, for tables that are larger than the memory.
+        """Return the rows as a stream of record batches, for tables larger than the memory.
 
-        Reading it raises ReadError if the version's files are gone, and StorageError if they cannot be read now.
+        Raises while you read it:
+            ReadError: files of the version have been removed.
+            StorageError: the destination cannot be read.
         """
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the rows as a new stream in Arrow's C interface, by which other libraries take them."""
+        """Return the rows as a new stream in Arrow's C stream interface, which other libraries read."""
         return self.batches().__arrow_c_stream__(requested_schema)
 
     def arrow(self) -> pa.Table:
-        """Return the rows in memory, as Arrow. Raises what reading `batches` raises."""
+        """Return all rows in memory as an Arrow table. Raises the errors of `batches`."""
         return self.batches().read_all()
 
     def polars(self) -> polars.DataFrame:
-        """Return the rows in memory, as Polars has them."""
+        """Return all rows in memory as a DataFrame of Polars. Raises the errors of `batches`."""
         import polars
 
-        found = polars.from_arrow(self.arrow())
-        assert isinstance(found, polars.DataFrame)
-        return found
+        frame = polars.from_arrow(self.arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
 
     def pandas(self) -> pandas.DataFrame:
-        """Return the rows in memory, as pandas has them; integers with NULL become floats, as in all of pandas."""
-        found: pandas.DataFrame = self.arrow().to_pandas()
-        return found
+        """Return all rows in memory as a DataFrame of pandas. Raises the errors of `batches`.
+
+        As usual in pandas, integer columns with NULL become floats.
+        """
+        frame: pandas.DataFrame = self.arrow().to_pandas()
+        return frame
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """Return the rows as a relation of DuckDB, which reads the files each time that it is executed.
+        """Return the rows as a relation of DuckDB, which reads the files at each execution.
 
         Args:
-            connection: a connection; None for DuckDB's own one.
+            connection: a connection of DuckDB; None for its default connection.
+
+        Example:
+            >>> read("lake", "public.orders").duckdb().aggregate("sum(price)")
         """
         import duckdb
 
         return (connection or duckdb.default_connection()).from_arrow(self)
 
     def spark(self, session: SparkSession | None = None) -> DataFrame:
-        """Return the rows as a DataFrame of Spark, whose executors read the files: they have to reach the destination.
+        """Return the rows as a DataFrame of Spark. The executors read the files, and need access to the destination.
 
         Args:
-            session: a session; None for a local one.
+            session: a session of Spark; None for a new local session.
+
+        Raises:
+            ReadError: files of the version have been removed.
+            StorageError: the destination cannot be read.
         """
         from logicalrep.reader.spark_rows import read_spark_rows
         from logicalrep.spark import session as start_session
@@ -147,10 +163,12 @@ class TableVersion:
         try:
             rows = read_spark_rows(session or start_session(), stored)
         except DamagedError as error:
-            raise self._gone(error.description) from None
-        for each in self.where:
-            values, its = [value.as_py() for value in each.values], column(each.column)
-            rows = rows.where(its.isin(values) if each.operator == "in" else each.compare(its, values[0]))
+            raise self._version_gone(error.description) from None
+        for condition in self.where:
+            values, spark_column = [value.as_py() for value in condition.values], column(condition.column)
+            rows = rows.where(
+                spark_column.isin(values) if condition.operator == "in" else condition.compare(spark_column, values[0])
+            )
         return rows if self.columns is None else rows.select(*map(column, self.columns))
 
     @cached_property
@@ -158,15 +176,19 @@ class TableVersion:
         try:
             stored = self.tables.open(self.folder, self.version)
         except DamagedError as error:
-            raise self._gone(error.description) from None
+            raise self._version_gone(error.description) from None
         if stored is None:
-            raise self._gone("its log does not have it")
+            raise self._version_gone("the table's log does not have it")
         if None not in (self.commit, stored.head.commit) and self.commit != stored.head.commit:
-            raise self._gone("the table was restored to an earlier state, and another commit has its number now")
+            raise self._version_gone(
+                "the table was restored to an earlier state, and another commit has its number now"
+            )
         return stored
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        files = [file for file in self._stored.files.values() if all(each.may_hold(file) for each in self.where)]
+        files = [
+            file for file in self._stored.files.values() if all(condition.may_hold(file) for condition in self.where)
+        ]
         pool = ThreadPoolExecutor(_AHEAD, thread_name_prefix="logicalrep-read")
         try:
             waiting = iter(files)
@@ -179,20 +201,19 @@ class TableVersion:
             pool.shutdown(cancel_futures=True)
 
     def _read(self, file: DataFile) -> pa.Table:
-        """Return those rows of a file, and columns, that are wanted."""
         names = self.schema.names
-        needed = list(dict.fromkeys([*names, *(each.column for each in self.where)]))
+        needed = list(dict.fromkeys([*names, *(condition.column for condition in self.where)]))
         try:
             rows = read_rows(self.storage, self.folder, file, self._stored.table.stored, needed)
         except DamagedError as error:
-            raise self._gone(error.description) from None
-        for each in self.where:
-            rows = rows.filter(each.expression)
+            raise self._version_gone(error.description) from None
+        for condition in self.where:
+            rows = rows.filter(condition.expression)
         return rows.select(names)
 
-    def _gone(self, reason: str) -> ReadError:
+    def _version_gone(self, reason: str) -> ReadError:
         return ReadError(
-            f"version {self.version} of {self.name} cannot be read any more: {reason}. Old versions stay for the hours "
-            "of --keep, and as long as they take at most twenty times as much as the table",
+            f"version {self.version} of {self.name} can no longer be read: {reason}. Old versions remain for the hours "
+            "of --keep, as long as they are at most twenty times as large as the table",
             code="VERSION_GONE",
         )

@@ -1,4 +1,4 @@
-"""The versions of a destination's tables that belong together, now or as of a time."""
+"""Consistent versions of a destination's tables, now or as of a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["ReadError", "Versions", "at", "read"]
 
 @dataclass(frozen=True)
 class Versions(Mapping[str, TableVersion]):
-    """The versions of all tables, and of their companions, that have the same commits; by the tables' names, as in SQL.
+    """Consistent versions of all tables and companion tables, which have the same commits, by name as in SQL.
 
     Example:
         >>> yesterday = logicalrep.at("lake", "2026-11-25T18:00+01:00")
@@ -39,30 +39,30 @@ class Versions(Mapping[str, TableVersion]):
 
     storage: Storage
     lsn: Lsn
-    """Every commit before it is in the tables, and none after it."""
+    """The tables have every commit before this LSN, and none after it."""
     until: datetime | None
-    """All that is in the tables had committed by this time; None before the first checkpoint after a start."""
+    """Every commit in the tables is at or before this time; None before the first checkpoint after a start."""
     tables: Mapping[str, TableVersion]
-    """The versions by their names."""
+    """The versions by name."""
     behind: Mapping[str, str] = field(default_factory=dict)
-    """The tables that loaded or were stopped then, and so have other commits than the others, each with the reason."""
+    """The tables that were loading or stopped at the time and have other commits, with the reasons."""
 
     def __getitem__(self, name: str) -> TableVersion:
         """Return a table's version.
 
         Args:
-            name: the table, as in SQL; without a schema it is in `public`. `orders~history` and `orders~changes` are
+            name: the table's name as in SQL; the default schema is `public`. `orders~history` and `orders~changes` are
                 the companion tables of `orders`.
 
         Raises:
-            ReadError: there is no such table, or it loaded or was stopped then.
-            TableNameError: the text is no table's name.
+            ReadError: the table does not exist, or was loading or stopped at the time.
+            TableNameError: the text is not a table's name.
         """
-        name = _found(name, [*self.tables, *self.behind], self.storage)
+        name = _stored_name(name, [*self.tables, *self.behind], self.storage)
         if name in self.behind:
             raise ReadError(
-                f"{name} does not belong to the versions of the other tables: {self.behind[name]}. logicalrep.read "
-                "without a time reads the rows that it has",
+                f"{name} has no version that matches the other tables: {self.behind[name]}. logicalrep.read without a "
+                "time reads its rows",
                 code="TABLE_NOT_CURRENT",
             )
         return self.tables[name]
@@ -82,46 +82,46 @@ def at(
     catalog: str | None = None,
     catalog_options: Mapping[str, str] | None = None,
 ) -> Versions:
-    """Return the versions of all tables that belong together at a time: the last without later commits.
+    """Return consistent versions of all tables as of a time: the last stored versions without later commits.
 
-    Those of each minute are kept for the hours of `--keep`. The time is the server's; for rows that a load brought, it
-    is that of the process that loaded them.
+    replicate stores the versions after each batch, and keeps the versions of each minute for the hours of `--keep`.
+    Times are the server's; the time of loaded rows is the time of the machine that loaded them.
 
     Args:
-        destination: the folder, or the object store's URI, that `logicalrep replicate` has as `--to`.
-        time: a time with its zone; as text in the form of ISO 8601.
-        storage_options: options of the object store, as in `replicate`.
-        catalog: the catalog of Iceberg tables, as in `replicate`; None for tables that are in none. A reader never
-            connects to a catalog because the destination names it.
-        catalog_options: options of the catalog, as in `replicate`.
+        destination: the folder or the URI in the option `--to` of `logicalrep replicate`.
+        time: a time with a zone, or its text in ISO 8601.
+        storage_options: options of the object store, as for `replicate`.
+        catalog: the URI of the catalog of Iceberg tables, as for `replicate`; None for tables without a catalog. A
+            reader connects only to a catalog that is passed here, not to a catalog that the destination names.
+        catalog_options: options of the catalog, as for `replicate`.
 
     Raises:
-        ReadError: no such versions are kept, or not any more.
-        OptionError: it is not a time, or has no zone.
-        StateError: nothing is replicated to the destination, its tables are not in this catalog, or they are in one
-            that is not named here.
-        FormatError: the library of the tables' format is not installed.
+        ReadError: no versions of this time are stored.
+        OptionError: `time` is not a time, or has no zone.
+        StateError: nothing is replicated to the destination, its tables are not in this catalog, or they are in a
+            catalog and `catalog` is None.
+        FormatError: the library for the tables' format is not installed.
         StorageError: the destination cannot be read, or the catalog does not answer.
 
     Example:
         >>> yesterday = at("lake", "2026-11-25T18:00+01:00")
         >>> yesterday["public.orders"].duckdb().aggregate("sum(price)")
     """
-    tables_there, wanted = _open_tables(destination, storage_options, catalog, catalog_options), _time(time)
-    storage = tables_there.storage
-    state = read_state(storage, wanted)
+    tables_format, moment = _open_tables(destination, storage_options, catalog, catalog_options), _parse_time(time)
+    storage = tables_format.storage
+    state = read_state(storage, moment)
     if state is None:
         first = first_time(storage)
-        earliest = f"the earliest is {first.isoformat()}" if first else "none is kept yet"
+        earliest = f"the earliest is {first.isoformat()}" if first else "none is stored yet"
         raise ReadError(
-            f"{storage.uri} has no versions of its tables of {wanted.isoformat()} or before: {earliest}, and they stay "
-            "for the hours of --keep",
+            f"{storage.uri} has no versions of its tables of {moment.isoformat()} or before: {earliest}, and they "
+            "remain for the hours of --keep",
             code="TIME_NOT_STORED",
         )
     tables, behind = {}, {}
     for name, table in state.tables.items():
         if table.state is Standing.FOLLOWING:
-            tables.update(_versions(tables_there, name, table))
+            tables.update(_versions(tables_format, name, table))
         else:
             why = f"it was stopped: {table.error}" if table.state is Standing.STOPPED else "it was being loaded"
             names = [name, *(f"{name}~{companion}" for companion in table.companions)]
@@ -139,28 +139,28 @@ def read(
     catalog: str | None = None,
     catalog_options: Mapping[str, str] | None = None,
 ) -> TableVersion:
-    """Return a table of a destination, to be read by DuckDB, Polars, pandas, Spark, or as Arrow.
+    """Return a version of a stored table, for DuckDB, Polars, pandas, Spark or Arrow.
 
-    It is a version, and stays the same whatever is replicated meanwhile. A table that loads or is stopped has the rows
-    from before.
+    The version does not change while replication continues. If the table is being reloaded or is stopped, the version
+    has its previous rows.
 
     Args:
-        destination: the folder, or the object store's URI, that `logicalrep replicate` has as `--to`.
-        table: the table, as in SQL; without a schema it is in `public`. `orders~history` and `orders~changes` are the
-            companion tables of `orders`.
-        at: a time with its zone, of which the version is; as text in the form of ISO 8601. None for the last version.
-        storage_options: options of the object store, as in `replicate`.
-        catalog: the catalog of Iceberg tables, as in `replicate`; None for tables that are in none. A reader never
-            connects to a catalog because the destination names it.
-        catalog_options: options of the catalog, as in `replicate`.
+        destination: the folder or the URI in the option `--to` of `logicalrep replicate`.
+        table: the table's name as in SQL; the default schema is `public`. `orders~history` and `orders~changes` are
+            the companion tables of `orders`.
+        at: the version's time with a zone, or its text in ISO 8601; None for the last version.
+        storage_options: options of the object store, as for `replicate`.
+        catalog: the URI of the catalog of Iceberg tables, as for `replicate`; None for tables without a catalog. A
+            reader connects only to a catalog that is passed here, not to a catalog that the destination names.
+        catalog_options: options of the catalog, as for `replicate`.
 
     Raises:
-        ReadError: there is no such table, or no version of that time; the code tells which.
-        TableNameError: the text is no table's name.
-        OptionError: it is not a time, or has no zone.
-        StateError: nothing is replicated to the destination, its tables are not in this catalog, or they are in one
-            that is not named here.
-        FormatError: the library of the tables' format is not installed.
+        ReadError: the table or its version at this time does not exist; the code has the reason.
+        TableNameError: `table` is not a table's name.
+        OptionError: `at` is not a time, or has no zone.
+        StateError: nothing is replicated to the destination, its tables are not in this catalog, or they are in a
+            catalog and `catalog` is None.
+        FormatError: the library for the tables' format is not installed.
         StorageError: the destination cannot be read, or the catalog does not answer.
 
     Example:
@@ -169,18 +169,18 @@ def read(
         >>> duckdb.sql("SELECT customer_id, sum(price) FROM orders GROUP BY ALL")
     """
     if at is not None:
-        versions_then = _at(
+        versions_at = _at(
             destination, at, storage_options=storage_options, catalog=catalog, catalog_options=catalog_options
         )
-        return versions_then[table]
+        return versions_at[table]
     tables = _open_tables(destination, storage_options, catalog, catalog_options)
     state = State.read(tables.storage)
     versions = {
         name: version
-        for each, known in state.tables.items()
-        for name, version in _versions(tables, each, known).items()
+        for stored_name, stored in state.tables.items()
+        for name, version in _versions(tables, stored_name, stored).items()
     }
-    name = _found(table, [*{**versions, **state.tables}], tables.storage)
+    name = _stored_name(table, [*{**versions, **state.tables}], tables.storage)
     if name not in versions:
         raise ReadError(f"{name} has no rows yet: its first load has not ended", code="TABLE_NOT_CURRENT")
     return versions[name]
@@ -190,7 +190,7 @@ _at = at
 
 
 def _versions(tables: TableFormat, name: str, table: TableState) -> dict[str, TableVersion]:
-    """Return the versions of a table and of its companion tables; none before its first load."""
+    # Empty before the table's first load.
     heads = {name: (table.folder, table.head())} | {
         f"{name}~{companion}": (companion_folder(table.folder, companion), table.head(companion))
         for companion in table.companions
@@ -202,20 +202,19 @@ def _versions(tables: TableFormat, name: str, table: TableState) -> dict[str, Ta
     }
 
 
-def _found(name: str, there: list[str], storage: Storage) -> str:
-    """Return a table's name as it is known. Raises ReadError if there is no such table, with what is near."""
+def _stored_name(name: str, stored_names: list[str], storage: Storage) -> str:
     base, tilde, companion = name.rpartition("~")
     try:
-        known = str(table_name(name)) if not tilde or name.endswith('"') else f"{table_name(base)}~{companion}"
+        full_name = str(table_name(name)) if not tilde or name.endswith('"') else f"{table_name(base)}~{companion}"
     except TableNameError:
-        if name in there:
+        if name in stored_names:
             return name
         raise
-    if known not in there:
-        near = difflib.get_close_matches(known, there, 1)
-        what = f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(there)) or 'none yet'}"
-        raise ReadError(f"{storage.uri} has no table {known}; {what}", code="TABLE_UNKNOWN")
-    return known
+    if full_name not in stored_names:
+        near = difflib.get_close_matches(full_name, stored_names, 1)
+        what = f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(stored_names)) or 'none yet'}"
+        raise ReadError(f"{storage.uri} has no table {full_name}; {what}", code="TABLE_UNKNOWN")
+    return full_name
 
 
 def _open_tables(
@@ -229,8 +228,8 @@ def _open_tables(
     identity = read_identity(storage)
     if catalog is None and identity.catalog is not None:
         raise StateError(
-            f"the destination says that its tables are in the catalog {identity.catalog}: if you trust that catalog, "
-            "and whoever can write to the destination, name it in the argument catalog",
+            f"the destination names the catalog {identity.catalog}: if you trust this catalog, and everybody who can "
+            "write to the destination, pass it in the argument catalog",
             code="CATALOG_NOT_NAMED",
         )
     settings = CatalogSettings.of(catalog, catalog_options)
@@ -238,11 +237,11 @@ def _open_tables(
     return table_format(storage, identity.table_format, settings)
 
 
-def _time(wanted: datetime | str) -> datetime:
+def _parse_time(moment: datetime | str) -> datetime:
     try:
-        found = datetime.fromisoformat(wanted) if isinstance(wanted, str) else wanted
+        time = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
     except ValueError:
-        raise OptionError(f"option 'at' has {wanted!r}: expected a time as in 2026-11-25T18:00+01:00") from None
-    if found.tzinfo is None:
-        raise OptionError(f"option 'at' has {wanted!r} without a zone: write it as in 2026-11-25T18:00+01:00")
-    return found
+        raise OptionError(f"option 'at' has {moment!r}: expected a time as in 2026-11-25T18:00+01:00") from None
+    if time.tzinfo is None:
+        raise OptionError(f"option 'at' has {moment!r} without a zone: write it as in 2026-11-25T18:00+01:00")
+    return time
