@@ -71,4 +71,4 @@ def test_tables_with_rows_of_another_server_are_named(db18: Database) -> None:
     )
     warning = query_foreign_rows(db18.connection, query_listed_tables(db18.connection, ("p",)))
     assert warning is not None
-    assert warning.startswith("this server subscribes to public.root, public.t at another one")
+    assert warning.startswith("this server subscribes to public.root, public.t at another server")

@@ -31,7 +31,7 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
 
-DIVERGED = r"\[WAL_DIVERGED\].*put back to an earlier state.*resync --all"
+DIVERGED = r"\[WAL_DIVERGED\].*restored to an earlier state.*resync --all"
 COPIES = [back_up, snapshot_volume]
 
 

@@ -65,7 +65,7 @@ def test_all_parameters_of_libpq_but_those_that_are_decided_here() -> None:
 )
 def test_another_machine_without_verified_tls_gives_a_warning(dsn: str, others: str) -> None:
     found = ConnectionSettings(dsn).warnings
-    assert [f"the server {others} is reached with sslmode=" in text for text in found] == [True] * bool(others)
+    assert [f"the connection to {others} has sslmode=" in text for text in found] == [True] * bool(others)
     assert "sesame" not in "".join(found)
 
 
@@ -97,7 +97,7 @@ def test_the_warning_comes_before_anything_is_sent(
     assert main(
         [command, "--dsn", "host=db.example.org", "--to", str(tmp_path), *(["--once"] * (command == "replicate"))]
     )
-    assert "the server db.example.org is reached with sslmode=prefer" in shown[0]
+    assert "the connection to db.example.org has sslmode=prefer" in shown[0]
 
 
 def test_the_environment_of_libpq(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def test_an_existing_folder_is_not_used(tmp_path: Path, is_link: bool) -> None:
     if is_link:
         named.symlink_to(folder)
     before = folder.stat()
-    with pytest.raises(ServerError, match=f"^.SERVER_NOT_STARTED. {named} exists already: name a folder that does not"):
+    with pytest.raises(ServerError, match=f"^.SERVER_NOT_STARTED. {named} already exists: name a new folder"):
         LocalServer(NOWHERE, named).create()
     after = folder.stat()
     assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode)

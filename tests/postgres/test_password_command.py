@@ -37,7 +37,7 @@ def test_each_connect_has_the_password_of_now(guarded: Database, tmp_path: Path)
         with settings.connect() as later:
             assert later.execute("SELECT current_user").fetchone() == ("reader",)
         # A session that asks for another one does not use its own password again.
-        with settings_of(first).connect(is_second=True) as second:
+        with settings_of(first).connect(is_observer=True) as second:
             assert second.execute("SELECT current_user").fetchone() == ("reader",)
     assert "second" not in repr(settings)
 

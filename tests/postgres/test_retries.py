@@ -24,7 +24,7 @@ _STARTING = "57P03", "das Datenbanksystem startet"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     """Yield a stand-in whose refusals are retried for half a second, and to which no connection was made before."""
-    monkeypatch.setattr(connection, "PATIENCE_OF_FIRST", 0.5)
+    monkeypatch.setattr(connection, "FIRST_CONNECT_PATIENCE", 0.5)
     monkeypatch.setenv("PGPASSFILE", "/nowhere")
     with start_stand_in() as made:
         yield made
@@ -62,7 +62,7 @@ def test_a_wrong_password_is_sent_once(server: StandIn) -> None:
 def test_a_password_that_is_missing_is_reported_in_one_sentence(server: StandIn) -> None:
     server.want_password()
     text, seconds = failure(server.dsn, 60)
-    assert text.startswith("[PASSWORD_MISSING] the server requires a password and none is given: ")
+    assert text.startswith("[PASSWORD_MISSING] the server requires a password: ")
     assert all(
         word in text for word in ("option `password`", ".pgpass", "--dsn-file", "--password-command", "executors")
     )

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.session_settings import PINNED, PINNED_WHERE_THERE
+from logicalrep.postgres.session_settings import PINNED, PINNED_IF_SUPPORTED
 from tests.postgres.hostile_settings import HOSTILE, with_settings
 from tests.postgres.servers import Database
 
@@ -85,11 +85,11 @@ def test_each_setting_of_a_session_is_pinned_or_harmless(db16_and_18: Database) 
     unknown = {
         name: category
         for name, category in rows
-        if name not in PINNED.keys() | PINNED_WHERE_THERE.keys() | HARMLESS.keys()
+        if name not in PINNED.keys() | PINNED_IF_SUPPORTED.keys() | HARMLESS.keys()
         and not any(re.fullmatch(pattern, f"{category}: {name}") for pattern in HARMLESS_GROUPS)
     }
     assert unknown == {}
-    assert HOSTILE.keys() == PINNED.keys() | PINNED_WHERE_THERE.keys() | {"role"}
+    assert HOSTILE.keys() == PINNED.keys() | PINNED_IF_SUPPORTED.keys() | {"role"}
 
 
 @pytest.mark.parametrize("replication", [False, True])
@@ -103,7 +103,7 @@ def test_pinned_settings_replace_those_of_the_role_and_the_database(
     ):
         rows = connection.execute("SELECT lower(name), setting, coalesce(unit, '') FROM pg_settings").fetchall()
         values = {name: setting for name, setting, _ in rows}
-        wanted = {name.lower(): value for name, value in {**PINNED, **PINNED_WHERE_THERE}.items()}
+        wanted = {name.lower(): value for name, value in {**PINNED, **PINNED_IF_SUPPORTED}.items()}
         pinned = {name: values[name].removesuffix(", MDY").removesuffix(", DMY") for name in wanted if name in values}
         assert pinned == {name: wanted[name] for name in pinned}
         assert pinned.keys() >= {name.lower() for name in PINNED}

@@ -161,7 +161,7 @@ def test_a_slot_that_exists(table: Database) -> None:
     with (
         pytest.raises(
             SnapshotError,
-            match=r"^\[SLOT_EXISTS\] replication slot 's' exists already.*pg_drop_replication_slot\('s'\)",
+            match=r"^\[SLOT_EXISTS\] replication slot 's' already exists.*pg_drop_replication_slot\('s'\)",
         ),
         create_slot_with_snapshot(table.settings, "s", TABLES),
     ):
@@ -229,7 +229,7 @@ def test_a_table_that_is_altered_before_it_is_locked(
 
 def test_tables_that_are_held_no_more(table: Database) -> None:
     with (
-        pytest.raises(SnapshotError, match="has ended the session that held the tables"),
+        pytest.raises(SnapshotError, match="ended the session that locked the tables"),
         create_slot_with_snapshot(table.settings, "s", TABLES),
     ):
         table.execute(
@@ -244,7 +244,7 @@ def test_a_snapshot_that_is_gone(table: Database) -> None:
     for gone in (snapshot, replace(snapshot, name="nonsense")):
         with (
             table.writer() as connection,
-            pytest.raises(SnapshotError, match=rf"^\[SNAPSHOT_GONE\] the server has no snapshot {gone.name} any more"),
+            pytest.raises(SnapshotError, match=rf"^\[SNAPSHOT_GONE\] the snapshot {gone.name} has ended"),
         ):
             hold(connection, gone)
 

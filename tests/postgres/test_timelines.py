@@ -63,10 +63,10 @@ def test_a_position_is_of_the_timeline_on_which_it_was_reached(server: LocalServ
     check(slot.head, slot.timeline)
     check(slot.head, None)
     with pytest.raises(
-        LostPositionError, match=f"of timeline 1, but the server is on timeline 2, .* left that at {left}:"
+        LostPositionError, match=f"of timeline 1, but the server is on timeline 2, .* left it at {left}:"
     ):
         check(left + 1)
-    with pytest.raises(LostPositionError, match=r"of timeline 3, .* on timeline 2, which does not come from that:"):
+    with pytest.raises(LostPositionError, match=r"of timeline 3, .* on timeline 2, which does not descend from it:"):
         check(left, replace(first.timeline, id=3))
     other = replace(first.timeline, system_identifier=first.timeline.system_identifier + 1)
     with pytest.raises(
@@ -163,7 +163,7 @@ def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tm
         take_over(server, tmp_path / "backup")
         insert(*range(100, 400))
         if is_behind:
-            with pytest.raises(LostPositionError, match="which left that at"):
+            with pytest.raises(LostPositionError, match="which left it at"):
                 read(100)
         else:
             read(301)

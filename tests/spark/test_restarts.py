@@ -153,7 +153,7 @@ def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mo
         if not committed and not HAS_ADMISSION_CONTROL:
             # A run of Spark 4.0 and 4.1 with an unfinished batch has no other batch, and the sink has that one already.
             stream.run()
-        with fails("WAL_DIVERGED", r"of timeline 1, but the server is on timeline 2, which left that at"):
+        with fails("WAL_DIVERGED", r"of timeline 1, but the server is on timeline 2, which left it at"):
             stream.run()
         assert _confirmed(database) == before
 

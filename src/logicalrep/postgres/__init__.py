@@ -1,6 +1,6 @@
-"""Access to a server: connections, slots, publications, COPY, and the two ways of reading a slot.
+"""Access to a server: connections, slots, publications, COPY, and the two modes of reading a slot.
 
-The package needs psycopg alone. Its functions that use Arrow import it when they are called.
+The package needs only psycopg; functions that use Arrow import it when called.
 """
 
 from __future__ import annotations

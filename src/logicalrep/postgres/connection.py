@@ -17,12 +17,12 @@ from psycopg.pq import Conninfo, PGconn, Ping
 from psycopg.pq.abc import PGresult
 from psycopg.rows import TupleRow
 
-from logicalrep.postgres.session_settings import PIN_WHERE_THERE, session_options
-from logicalrep.postgres.silence import PATIENCE, PATIENCE_OF_SECOND, Backend, WatchedConnection
+from logicalrep.postgres.session_settings import PIN_IF_SUPPORTED, session_options
+from logicalrep.postgres.silence import PATIENCE, PATIENCE_OF_OBSERVER, Backend, WatchedConnection
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.visible import without_secrets
 
-# A host that is gone sends nothing. The connection is given up within a minute, which is as long as a server waits.
+# An unreachable host sends nothing: TCP ends the connection within a minute, as the server does.
 _TCP = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 
 
@@ -30,40 +30,40 @@ _TCP = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count"
 _LIBPQ = {option.keyword.decode(): option.dispchar for option in Conninfo.get_defaults() if option.dispchar != b"D"}
 
 PARAMETERS = tuple(name for name in _LIBPQ if name not in ("client_encoding", "fallback_application_name"))
-"""The libpq parameters that may be given one by one: all but those that this module sets."""
+"""The libpq parameters that callers may set; this module sets the others."""
 
 
 class ConnectionSettingsError(LogicalRepError, ValueError):
-    """Parameters that libpq does not accept. The message contains no part of a password."""
+    """libpq does not accept the parameters. The message contains no part of a password."""
 
     code = "CONNECTION_SETTINGS"
 
 
 class ConnectError(LogicalRepError, psycopg.OperationalError):
-    """A failure to connect: no server answered, or the server refused. The text quotes the server's reason."""
+    """No server answered, or the server refused the connection. The text quotes the server's reason."""
 
     code = "SERVER_AWAY"
     patience = math.inf
     """The longest time for retries, in seconds."""
 
     def after(self, seconds: float) -> Self:
-        """Return the same error with the time in seconds that retries took."""
+        """Return the error with the duration of the retries, in seconds."""
         return type(self)(f"{self.description}; tried for {seconds:.1f} s", code=self.code) if self.patience else self
 
 
-PATIENCE_OF_FIRST = 10.0
-"""The longest time for retries where a server answers and refuses a first connection, in seconds."""
+FIRST_CONNECT_PATIENCE = 10.0
+"""The longest time for retries if a server refuses the first connection, in seconds."""
 
 _PATIENCE_OF_COMMAND = 30.0
 
-# The connection strings that have worked in this process, so that a refusal is not the parameters' fault.
-_right: set[str] = set()
+# Connection strings that a server has accepted: a later refusal is not caused by the parameters.
+_accepted_conninfos: set[str] = set()
 
 
 class ConnectionSettings:
-    """The server, user and password of a connection: a connection string, overriding parameters, libpq's environment.
+    """The parameters of connections to a server: a connection string, overriding parameters, libpq's environment.
 
-    Its `repr` leaves the password out.
+    `repr` omits secrets.
 
     Example:
         >>> ConnectionSettings("host=localhost user=postgres", dbname="shop")
@@ -71,7 +71,11 @@ class ConnectionSettings:
     """
 
     def __init__(self, dsn: str = "", **parameters: str) -> None:
-        """Take a connection string or URI, and parameters by libpq's names, which override it.
+        """Parse the parameters; nothing connects.
+
+        Args:
+            dsn: libpq's connection string or URI.
+            parameters: libpq's parameters, which override `dsn`.
 
         Raises:
             ConnectionSettingsError: libpq does not accept a parameter.
@@ -79,15 +83,15 @@ class ConnectionSettings:
         try:
             merged = conninfo_to_dict(dsn, **parameters)
         except psycopg.ProgrammingError:
-            # libpq quotes what it could not read, and that may be a part of the password.
+            # libpq quotes the invalid text, which may be a part of the password.
             reason = "dsn is neither a URI nor a connection string of libpq, such as host=localhost dbname=shop"
             if parameters:
                 reason += f"; or one of these is not a parameter of libpq: {', '.join(sorted(parameters))}"
             raise ConnectionSettingsError(reason) from None
         self.patience = PATIENCE
-        """The longest time without a word of the server, in seconds; then the server is asked, or given up."""
+        """The longest silence of the server in seconds, before another session checks the server."""
         self.password_command: str | None = None
-        """A command of the shell that prints the password, run at each connect; None for no such command."""
+        """A shell command that prints the password, run at each connect; None without a command."""
         self._parameters: dict[str, str] = {"fallback_application_name": "logicalrep"}
         if "PGCONNECT_TIMEOUT" not in os.environ:
             self._parameters["connect_timeout"] = "10"
@@ -95,21 +99,21 @@ class ConnectionSettings:
         self._parameters |= {name: str(value) for name, value in merged.items() if value is not None}
 
     def with_patience(self, seconds: float) -> Self:
-        """Return the same settings with another `patience`."""
-        made = copy(self)
-        made.patience = seconds
-        return made
+        """Return a copy with another `patience`, in seconds."""
+        settings = copy(self)
+        settings.patience = seconds
+        return settings
 
     def with_password_command(self, command: str | None) -> Self:
-        """Return the same settings with a command of the shell that prints the password, which is run at each connect.
+        """Return a copy with a shell command that prints the password; it runs at each connect.
 
         Example:
             >>> ConnectionSettings("host=db.example.org").with_password_command("aws rds generate-db-auth-token …")
             ConnectionSettings('…')
         """
-        made = copy(self)
-        made.password_command = command
-        return made
+        settings = copy(self)
+        settings.password_command = command
+        return settings
 
     @property
     def has_password(self) -> bool:
@@ -123,11 +127,11 @@ class ConnectionSettings:
 
     @property
     def warnings(self) -> list[str]:
-        """The risks of connecting with these settings, to be told before a password is sent.
+        """The risks of connecting with these settings, to show before connecting.
 
         Example:
             >>> ConnectionSettings("host=db.example.org sslmode=require").warnings
-            ['the server db.example.org is reached with sslmode=require, …']
+            ['the connection to db.example.org has sslmode=require: …']
         """
         effective = self._effective
         mode = effective.get("sslmode", "prefer")
@@ -140,20 +144,20 @@ class ConnectionSettings:
         hosts = zip_longest(
             effective.get("host", "").split(","), effective.get("hostaddr", "").split(","), fillvalue=""
         )
-        others = [host or address for host, address in hosts if not _is_this_machine(host, address)]
-        if not others:
+        remote_hosts = [host or address for host, address in hosts if not _is_this_machine(host, address)]
+        if not remote_hosts:
             return []
         effect = "its certificate may be another machine's, which would get the password and the rows"
         if mode not in ("require", "verify-ca"):
             effect = "the password and the rows may be sent in clear, or to another machine"
         return [
-            f"the server {', '.join(others)} is reached with sslmode={mode}: {effect}. Add sslmode=verify-full to the "
-            "DSN, and where passwords are SCRAM's channel_binding=require and require_auth=scram-sha-256"
+            f"the connection to {', '.join(remote_hosts)} has sslmode={mode}: {effect}. Add sslmode=verify-full to the "
+            "DSN, and for SCRAM passwords channel_binding=require and require_auth=scram-sha-256"
         ]
 
     @property
     def server(self) -> str:
-        """The server's address as libpq has it, `host:port`; two of them may be one server.
+        """The server's address, `host:port`; one server may have several addresses.
 
         Example:
             >>> ConnectionSettings("host=db.example.org dbname=shop").server
@@ -164,85 +168,91 @@ class ConnectionSettings:
 
     @property
     def _effective(self) -> dict[str, str]:
-        """The parameters with those of the environment and libpq's defaults."""
+        # Parameters override the environment and libpq's defaults.
         defaults = {
-            each.keyword.decode(): each.val.decode() for each in Conninfo.get_defaults() if each.val is not None
+            option.keyword.decode(): option.val.decode() for option in Conninfo.get_defaults() if option.val is not None
         }
         return defaults | self._parameters
 
     def __repr__(self) -> str:
-        shown = {name: value for name, value in self._parameters.items() if not _is_hidden(name)}
-        return f"ConnectionSettings({make_conninfo('', **shown)!r})"
+        parameters = {name: value for name, value in self._parameters.items() if not _is_hidden(name)}
+        return f"ConnectionSettings({make_conninfo('', **parameters)!r})"
 
-    def connect(self, *, replication: bool = False, is_second: bool = False) -> WatchedConnection:
-        """Open a connection in autocommit mode; with `replication` it also accepts the commands of a walsender.
+    def connect(self, *, replication: bool = False, is_observer: bool = False) -> WatchedConnection:
+        """Open a connection in autocommit mode.
 
         The session has an empty search_path and no row security: names need a schema, and a query that a policy would
-        filter is an error. With `is_second`, it asks the server for another session, which is silent.
+        filter fails.
+
+        Args:
+            replication: whether the connection accepts the commands of a walsender.
+            is_observer: whether the session checks another session, which is silent.
 
         Raises:
-            ConnectError: no connection was made; the text leaves the password out.
-            SilentServerError: the server has stopped answering.
+            ConnectError: connecting failed; the text omits the password.
+            SilentServerError: the server does not answer.
         """
         parameters = dict(self._parameters)
         parameters["options"] = session_options(parameters.get("options", os.environ.get("PGOPTIONS", "")))
         if replication:
             parameters["replication"] = "database"
         if self.password_command is not None:
-            parameters["password"] = _password_of(self.password_command)
+            parameters["password"] = _run_password_command(self.password_command)
         conninfo = make_conninfo("", **parameters)
         try:
             connection = WatchedConnection.connect(conninfo, autocommit=True, cursor_factory=psycopg.ClientCursor)
         except psycopg.OperationalError as error:
-            raise self._not_connected(error, conninfo, parameters.get("password", "")) from None
-        _right.add(make_conninfo("", **self._parameters))
-        connection.patience = min(self.patience, PATIENCE_OF_SECOND) if is_second else self.patience
+            raise self._connect_error(error, conninfo, parameters.get("password", "")) from None
+        _accepted_conninfos.add(make_conninfo("", **self._parameters))
+        connection.patience = min(self.patience, PATIENCE_OF_OBSERVER) if is_observer else self.patience
         connection.password_command = self.password_command
-        if not is_second:
-            connection.second = _connect_second
+        if not is_observer:
+            connection.connect_observer = _connect_observer
         try:
-            connection.execute(PIN_WHERE_THERE)
+            connection.execute(PIN_IF_SUPPORTED)
             connection.backend = Backend.query(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _not_connected(self, error: psycopg.OperationalError, conninfo: str, password: str) -> ConnectError:
-        """Return the error with its patience, from libpq's status alone: the server's texts may be in any language."""
+    def _connect_error(self, error: psycopg.OperationalError, conninfo: str, password: str) -> ConnectError:
+        # The patience follows from libpq's status alone: the server's texts may be in any language.
         secrets = (value for name, value in self._parameters.items() if _is_hidden(name))
-        words = " ".join(without_secrets(str(error), (password, *map(str, secrets))).split())
+        server_text = " ".join(without_secrets(str(error), (password, *map(str, secrets))).split())
         pgconn = error.pgconn
         if pgconn is not None and pgconn.needs_password:
-            found = ConnectError(
-                "the server requires a password and none is given: put it into ~/.pgpass, PGPASSWORD or the file of "
-                "--dsn-file, or name a --password-command; in Spark's source set the option `password`. Spark's "
-                f"executors need it too ({words})",
+            refusal = ConnectError(
+                "the server requires a password: set it in ~/.pgpass, PGPASSWORD or the file of --dsn-file, or use "
+                "--password-command; for Spark's source set the option `password`. Spark's executors need it too "
+                f"({server_text})",
                 code="PASSWORD_MISSING",
             )
-            found.patience = 0
+            refusal.patience = 0
         elif pgconn is not None and pgconn.used_password:
-            # The password is most likely wrong, so it is not sent again; a command may print another one.
-            found = ConnectError(words, code="CONNECTION_REFUSED")
-            found.patience = math.inf if self._chooses_servers else PATIENCE_OF_FIRST if self.password_command else 0
-        elif isinstance(error, psycopg.errors.ConnectionTimeout) or not _answers(conninfo):
-            found = ConnectError(words)
+            # The password is probably wrong and is not sent again; a command may print a new password.
+            refusal = ConnectError(server_text, code="CONNECTION_REFUSED")
+            refusal.patience = (
+                math.inf if self._chooses_servers else FIRST_CONNECT_PATIENCE if self.password_command else 0
+            )
+        elif isinstance(error, psycopg.errors.ConnectionTimeout) or not _is_running(conninfo):
+            refusal = ConnectError(server_text)
         else:
-            found = ConnectError(words, code="CONNECTION_REFUSED")
-            found.patience = math.inf if self._chooses_servers else PATIENCE_OF_FIRST
-        if make_conninfo("", **self._parameters) in _right:
-            found.patience = math.inf
-        return found
+            refusal = ConnectError(server_text, code="CONNECTION_REFUSED")
+            refusal.patience = math.inf if self._chooses_servers else FIRST_CONNECT_PATIENCE
+        if make_conninfo("", **self._parameters) in _accepted_conninfos:
+            refusal.patience = math.inf
+        return refusal
 
     @property
     def _chooses_servers(self) -> bool:
-        """Whether libpq selects servers by their role, so that retries wait for a standby's promotion."""
+        # If libpq selects servers by role, retries wait for a standby's promotion.
         chosen = self._parameters.get("target_session_attrs", os.environ.get("PGTARGETSESSIONATTRS", "any"))
         return bool(chosen != "any")
 
 
-def _password_of(command: str) -> str:
-    """Return what a command prints. Raises ConnectError if it fails; the text has nothing of what it printed."""
+def _run_password_command(command: str) -> str:
+    # Errors must not contain the command's output.
     try:
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=_PATIENCE_OF_COMMAND, check=True)
         return done.stdout.decode().removesuffix("\n")
@@ -251,38 +261,37 @@ def _password_of(command: str) -> str:
     except subprocess.TimeoutExpired:
         why = f"no end after {_PATIENCE_OF_COMMAND:.0f} s"
     except UnicodeDecodeError:
-        why = "what it prints is no text"
-    found = ConnectError(f"--password-command gives no password: {why}", code="PASSWORD_COMMAND")
-    found.patience = PATIENCE_OF_FIRST
-    raise found
+        why = "its output is not text"
+    connect_error = ConnectError(f"--password-command failed: {why}", code="PASSWORD_COMMAND")
+    connect_error.patience = FIRST_CONNECT_PATIENCE
+    raise connect_error
 
 
-def _answers(conninfo: str) -> bool:
-    """Return whether a server is running, and neither starting nor stopping."""
-    # The timeout is short because libpq holds the interpreter's lock meanwhile.
+def _is_running(conninfo: str) -> bool:
+    # A starting or stopping server answers REJECT. The timeout is short because libpq holds the interpreter's lock.
     return PGconn.ping(make_conninfo(conninfo, connect_timeout=2).encode()) == Ping.OK
 
 
 def is_ending(connection: psycopg.Connection[TupleRow]) -> bool:
-    """Return whether the server of a connection refuses new ones, as it is stopping; it may be starting as well."""
+    """Return whether a connection's server refuses new connections, because it is stopping or starting."""
     settings = settings_of(connection)
     return PGconn.ping(make_conninfo("", **settings._parameters | {"connect_timeout": "2"}).encode()) == Ping.REJECT
 
 
 def error_of(result: PGresult) -> psycopg.Error:
-    """Return a failed result as an exception: the server's error, or OperationalError if the connection broke."""
+    """Return the error of a failed result: the server's error, or OperationalError for a broken connection."""
     error = psycopg.errors.error_from_result(result, encoding="utf-8")
     return error if error.sqlstate is not None else psycopg.OperationalError(str(error))
 
 
 def settings_from(options: Mapping[str, str]) -> ConnectionSettings:
-    """Return the settings from `dsn` and libpq's parameters in a mapping; other keys are ignored."""
+    """Return the settings for `dsn` and libpq's parameters in a mapping with other keys."""
     parameters = {name: options[name] for name in PARAMETERS if name in options}
     return ConnectionSettings(options.get("dsn", ""), **parameters)
 
 
 def settings_of(connection: psycopg.Connection[TupleRow]) -> ConnectionSettings:
-    """Return settings that reach the same server as a connection, even if its settings list several hosts."""
+    """Return the settings of a connection, with only the host that it is connected to."""
     info = connection.info
     parameters = info.get_parameters() | {"host": info.host, "port": str(info.port), "password": info.password}
     if "hostaddr" in parameters:
@@ -293,7 +302,7 @@ def settings_of(connection: psycopg.Connection[TupleRow]) -> ConnectionSettings:
 
 
 def _is_this_machine(host: str, address: str) -> bool:
-    """Return whether a connection stays on this machine: a Unix socket's host is its folder."""
+    # A Unix socket's host is its folder.
     host = address or host
     if not host or host == "localhost" or host.startswith(("/", "@")):
         return True
@@ -303,8 +312,8 @@ def _is_this_machine(host: str, address: str) -> bool:
         return False
 
 
-def _connect_second(connection: psycopg.Connection[TupleRow]) -> WatchedConnection:
-    return settings_of(connection).connect(is_second=True)
+def _connect_observer(connection: psycopg.Connection[TupleRow]) -> WatchedConnection:
+    return settings_of(connection).connect(is_observer=True)
 
 
 def _is_hidden(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""COPY … TO STDOUT in the bytes that the server sends, without a Python object for each value. Needs psycopg 3."""
+"""COPY … TO STDOUT as raw bytes, without a Python object for each value. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from logicalrep.postgres.server import Connection
 from logicalrep.postgres.silence import next_result, receive_data, wait_readable
 
 _ABANDONING = 10.0
-"""The longest time for the end of a COPY that is not read to its end, in seconds."""
+"""The longest time to stop an unfinished COPY, in seconds."""
 
 
 def start_copy(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
-    """Send a COPY and return its rows once the first has arrived, so that an early error is raised here."""
+    """Send a COPY and return its rows after the first has arrived, so that early errors are raised here."""
     send(connection, statement)
     rows = receive_rows(connection)
     first = next(rows, b"")
@@ -26,14 +26,14 @@ def start_copy(connection: Connection, statement: sql.Composed) -> Iterator[memo
 
 
 def send(connection: Connection, statement: sql.Composed) -> None:
-    """Send a COPY, alone or as the last of several statements, without waiting for the answer."""
+    """Send a COPY, or several statements that end with a COPY, without waiting for the answer."""
     connection.pgconn.send_query(statement.as_bytes(connection))
 
 
 def receive_rows(connection: Connection) -> Generator[memoryview | bytes, None, None]:
-    """Yield the rows of the COPY that was sent, unchanged; the first row of a binary COPY includes the header.
+    """Yield the rows of the sent COPY as bytes; the first row of a binary COPY includes the header.
 
-    Closing the generator early stops the COPY and leaves the connection ready for the next statement.
+    If the generator is closed early, the COPY stops, and the connection is ready for the next statement.
     """
     pgconn = connection.pgconn
     copying = False
@@ -57,7 +57,6 @@ def receive_rows(connection: Connection) -> Generator[memoryview | bytes, None, 
 
 
 def _result(connection: Connection) -> int:
-    """Return the status of the next result; raise the server's error if the result is one."""
     result = next_result(connection)
     assert result is not None
     if result.status == pq.ExecStatus.FATAL_ERROR:
@@ -66,17 +65,17 @@ def _result(connection: Connection) -> int:
 
 
 def _abandon(connection: Connection) -> None:
-    """Stop a COPY that is half read: cancel it, and discard the rows that are still on their way."""
+    # Rows sent before the cancellation are discarded.
     pgconn = connection.pgconn
     try:
         connection.cancel_safe(timeout=_ABANDONING)
         deadline = time.monotonic() + _ABANDONING
         while (size := pgconn.get_copy_data(1)[0]) >= 0:
-            left = deadline - time.monotonic()
-            if left < 0:
+            seconds_left = deadline - time.monotonic()
+            if seconds_left < 0:
                 connection.close()
                 return
-            if size == 0 and wait_readable(connection, left):
+            if size == 0 and wait_readable(connection, seconds_left):
                 pgconn.consume_input()
     except psycopg.Error:
         connection.close()

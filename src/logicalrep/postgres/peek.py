@@ -1,4 +1,4 @@
-"""A slot's messages through SQL, which is several times faster than a walsender and does not move the slot.
+"""A slot's messages through SQL: several times faster than a walsender, and the slot does not move.
 
 pg_logical_slot_peek_binary_changes starts at the slot's confirmed_flush_lsn and returns whole transactions in the order
 of their commits. The server collects the whole result (a large one on disk) before it sends the first row.
@@ -16,7 +16,7 @@ from psycopg import sql
 
 from logicalrep.postgres.copy_stream import receive_rows, send, start_copy
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.publications import publications_there
+from logicalrep.postgres.publications import publication_errors
 from logicalrep.postgres.server import Connection
 from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.transactions.frames import gathered
@@ -41,19 +41,19 @@ def peek(
     upto_messages: int | None = None,
     patience: float = 30,
 ) -> Iterator[tuple[Lsn, bytes]]:
-    """Yield the messages from the slot's position on, each with its LSN; the slot does not move.
+    """Yield the LSNs and messages from the slot's position on; the slot does not move.
 
     Args:
-        connection: a connection in autocommit that is used for nothing else meanwhile.
+        connection: a connection in autocommit mode, not to be used until all messages are read.
         slot: the slot's name.
         options: pgoutput's options; streaming must be off.
-        upto_lsn: the end: every transaction whose commit record starts before it is read, and perhaps one more.
-        upto_messages: the number of messages at which to stop, at the end of the transaction that reaches it.
+        upto_lsn: the end: every transaction whose commit record starts before it is read, and possibly one more.
+        upto_messages: stop after the transaction that reaches this number of messages.
         patience: the longest wait for another process to release the slot, in seconds.
     """
     unpack, row_size = _ROW.unpack_from, _ROW.size
     offset = _HEADER
-    with publications_there(connection):
+    with publication_errors(connection):
         for chunk in _copy(connection, slot, options, upto_lsn, upto_messages, patience):
             size = len(chunk)
             while offset < size and chunk[offset : offset + 2] != _TRAILER:
@@ -67,45 +67,45 @@ def peek(
 def peek_batches(
     connection: Connection, slot: str, options: PluginOptions, upto_lsn: Lsn | None = None
 ) -> Iterator[MessageBatch]:
-    """Yield what `peek` yields as arrays, without a Python object for each message. Needs `logicalrep[arrow]`."""
-    with publications_there(connection):
+    """Yield the messages of `peek` in arrays, without a Python object for each. Needs `logicalrep[arrow]`."""
+    with publication_errors(connection):
         yield from _in_batches(_copy(connection, slot, options, upto_lsn, None))
 
 
 def peek_batches_from(
     connection: Connection, slot: str, options: PluginOptions, start: Lsn, upto_lsn: Lsn
 ) -> Iterator[MessageBatch]:
-    """Move the slot to `start`, and return what `peek_batches` yields from there. The server begins to decode at once.
+    """Advance the slot to `start`, and return the batches of `peek_batches`. The server starts decoding at once.
 
-    No other process may use the slot, and the connection must not be used until all batches are read. A message outside
-    of transactions is read if its record begins at or after `start`, which must not lie within a page's header.
+    No other process may use the slot, and the connection must not be used until all batches are read. A message
+    outside of transactions is read if its record begins at or after `start`; `start` must not be in a page's header.
     """
     advance = sql.SQL("SELECT pg_replication_slot_advance({}, {}::pg_lsn)").format(slot, str(start))
     send(connection, sql.SQL("; ").join((advance, _statement(slot, options, upto_lsn, None))))
-    return _sent(connection)
+    return _receive_sent(connection)
 
 
-def _sent(connection: Connection) -> Iterator[MessageBatch]:
-    with publications_there(connection):
+def _receive_sent(connection: Connection) -> Iterator[MessageBatch]:
+    with publication_errors(connection):
         yield from _in_batches(receive_rows(connection))
 
 
 def _in_batches(copied: Iterator[memoryview | bytes]) -> Iterator[MessageBatch]:
     from logicalrep.arrow.message_batch import split
 
-    left = bytearray()
+    remainder = bytearray()
     for data in gathered(chain((next(copied)[_HEADER:],), copied)):
         size, batch = split(data, _ROW.size)
         yield batch
-        left = data[size:]
-        if left:
+        remainder = data[size:]
+        if remainder:
             break
-    if left != _TRAILER:
-        raise psycopg.DataError("the server did not send rows of an LSN and a message each")
+    if remainder != _TRAILER:
+        raise psycopg.DataError("the server's rows do not consist of an LSN and a message")
 
 
 def peek_call(slot: str, options: PluginOptions, upto_lsn: Lsn | None, upto_messages: int | None) -> sql.Composed:
-    """Return the call of the server's function, to follow FROM in a query."""
+    """Return the call of the server's function, for the FROM clause of a query."""
     arguments: list[sql.Composable] = [
         sql.Literal(slot),
         sql.Literal(None if upto_lsn is None else str(upto_lsn)),

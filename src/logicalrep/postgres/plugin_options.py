@@ -14,13 +14,13 @@ Streaming = Literal["off", "on", "parallel"]
 
 
 def most_streaming(version: int) -> Streaming:
-    """Return the value of `streaming` with which a protocol version sends the most."""
+    """Return the value of `streaming` that sends the most for a protocol version."""
     return "off" if version < 2 else "on" if version < 4 else "parallel"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginOptions:
-    """pgoutput's options, under its own names.
+    """pgoutput's options, by pgoutput's names.
 
     Example:
         >>> PluginOptions(publication_names=("shop",), proto_version=2, streaming="on")
@@ -28,19 +28,19 @@ class PluginOptions:
 
     publication_names: tuple[str, ...]
     proto_version: int
-    """The version of the protocol, 1 to 4."""
+    """The protocol version, 1 to 4."""
     binary: bool = False
     messages: bool = False
-    """Whether logical messages are sent."""
+    """Whether the server sends logical messages."""
     origin: Literal["any", "none"] | None = None
-    """`none` leaves out changes that were replayed from another server; needs PostgreSQL 16."""
+    """`none`: the server does not send changes that were replicated from another server; needs PostgreSQL 16."""
     streaming: Streaming = "off"
-    """Whether large transactions are sent while they are running."""
+    """Whether the server sends large transactions while they run."""
     two_phase: bool = False
-    """Whether prepared transactions are sent when they are prepared."""
+    """Whether the server sends prepared transactions at PREPARE."""
 
     def items(self) -> Mapping[str, str]:
-        """Return the options by name, without those that have the server's default."""
+        """Return the options that differ from the server's defaults, by name."""
         options = {
             "proto_version": str(self.proto_version),
             "publication_names": ",".join(sql.Identifier(name).as_string() for name in self.publication_names),
@@ -53,5 +53,9 @@ class PluginOptions:
         return {name: value for name, value in options.items() if value is not None}
 
     def decoder(self, *, slot_two_phase: bool = False) -> Decoder:
-        """Return a decoder for a new session with these options; `slot_two_phase`: the slot has two_phase."""
+        """Return a decoder for a new session with these options.
+
+        Args:
+            slot_two_phase: whether the slot has two_phase.
+        """
         return Decoder(self.proto_version, parallel=self.streaming == "parallel", two_phase=slot_two_phase)

@@ -36,7 +36,7 @@ JOIN pg_namespace AS base_schema ON base_schema.oid = base.typnamespace
 LEFT JOIN pg_type AS element ON element.oid = base.typelem AND base.typcategory = 'A'
 LEFT JOIN pg_namespace AS element_schema ON element_schema.oid = element.typnamespace
 """
-_OF_COLUMNS = f"""
+_FROM_COLUMNS = f"""
 FROM pg_attribute AS attribute
 JOIN pg_class AS class ON class.oid = attribute.attrelid
 JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
@@ -46,18 +46,18 @@ WHERE namespace.nspname = %s AND class.relname = %s AND attribute.attnum > 0 AND
 """
 _COLUMNS = f"""
 SELECT class.oid, class.relreplident, attribute.attname, attribute.atttypid, attribute.atttypmod,
-    base.typname, base_schema.nspname {_OF_COLUMNS}
+    base.typname, base_schema.nspname {_FROM_COLUMNS}
 """
 _TYPES = f"""
 SELECT attribute.atttypid, base_schema.nspname, base.typname, base.typtype = 'b', base.typdelim,
-    element_schema.nspname, element.typname, element.typtype = 'b' {_OF_COLUMNS} AND type.oid >= {FIRST_NAMED_TYPE}
+    element_schema.nspname, element.typname, element.typtype = 'b' {_FROM_COLUMNS} AND type.oid >= {FIRST_NAMED_TYPE}
 """
 
 
 def query_published_relation(
     connection: Connection, table: TableName, publications: tuple[str, ...]
 ) -> TableDescription | None:
-    """Return a table with its published columns, none of them flagged as a key; None if the table does not exist."""
+    """Return a table with its published columns, without key flags; None if the table does not exist."""
     # Generated columns exist since PostgreSQL 12, and can be published since 18.
     is_sent = "AND attribute.attgenerated = ''" if 12 <= server_major(connection) < 18 else ""
     rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", table).fetchall()
@@ -69,7 +69,7 @@ def query_published_relation(
     for *_, column, type_id, modifier, base, base_schema in rows:
         if not published or column in published:
             columns.append(v1.Column(flags=0, name=column, type_id=Oid(type_id), type_modifier=modifier))
-            type_ = v1.Type(type_id=Oid(type_id), namespace=_sent(base_schema), name=base)
+            type_ = v1.Type(type_id=Oid(type_id), namespace=_message_schema(base_schema), name=base)
             types.append(type_ if type_id >= FIRST_NAMED_TYPE else None)
     return TableDescription(
         relation_id=Oid(rows[0][0]),
@@ -82,7 +82,7 @@ def query_published_relation(
 
 
 def query_type_catalog(connection: Connection, table: TableName) -> TypeCatalog:
-    """Return the catalog's entries for those types of a table that Type messages name."""
+    """Return the catalog's entries for the types of a table that have Type messages."""
     return TypeCatalog({type_id: _catalog_type(*facts) for type_id, *facts in connection.execute(_TYPES, table)})
 
 
@@ -94,7 +94,7 @@ FROM pg_type AS type {_BASES} WHERE type.oid = ANY(%s)
 
 
 def query_types(connection: Connection, type_ids: Collection[int]) -> TypeCatalog:
-    """Return the catalog's entries for types. It waits for no lock, and sees the state of a held snapshot."""
+    """Return the catalog's entries for types, without waiting for locks, in the session's held snapshot if any."""
     types = connection.execute(_TYPES_BY_OID.encode(), (list(type_ids),)).fetchall() if type_ids else []
     return TypeCatalog({type_id: _catalog_type(*facts) for type_id, *facts in types})
 
@@ -102,12 +102,12 @@ def query_types(connection: Connection, type_ids: Collection[int]) -> TypeCatalo
 def _catalog_type(schema: str, name: str, is_base: bool, delimiter: str, *element: str) -> CatalogType:
     of_elements = None
     if element[0] is not None:
-        of_elements = CatalogType(_sent(element[0]), element[1], bool(element[2]), delimiter)
-    return CatalogType(_sent(schema), name, is_base, delimiter, of_elements)
+        of_elements = CatalogType(_message_schema(element[0]), element[1], bool(element[2]), delimiter)
+    return CatalogType(_message_schema(schema), name, is_base, delimiter, of_elements)
 
 
-def _sent(schema: str) -> str:
-    """Return a schema's name in the form of messages."""
+def _message_schema(schema: str) -> str:
+    # In messages, pg_catalog is the empty name.
     return "" if schema == "pg_catalog" else schema
 
 
@@ -120,13 +120,13 @@ class PublishedTable:
     sends_old: bool
     """Whether its updates or deletes are published."""
     columns: tuple[str, ...] | None
-    """The published columns; None before PostgreSQL 15, which publishes all."""
+    """The published columns; None before PostgreSQL 15, which publishes all columns."""
     under: str | None
-    """The partitioned table under whose name a partition's changes are sent; None if they have the table's own name."""
+    """The ancestor whose name a partition's changes have; None if changes have the table's own name."""
 
 
-# A partition's changes are sent under the name of its topmost listed ancestor, whichever publication lists that one. A
-# partitioned table is listed only with publish_via_partition_root, which PostgreSQL 13 introduced.
+# A partition's changes have the name of its topmost listed ancestor, in whichever publication. A partitioned table is
+# listed only with publish_via_partition_root, since PostgreSQL 13.
 _LISTED = """
 WITH listed AS (
     SELECT class.oid, namespace.nspname, class.relname,
@@ -155,14 +155,14 @@ def query_listed_tables(connection: Connection, publications: tuple[str, ...]) -
     query = _LISTED.format(
         "max(published.attnames::text[])" if major >= 15 else "NULL", _UNDER if major >= 13 else "NULL"
     )
-    rows = query_entries_of_now(connection, query, list(publications))
+    rows = query_current_entries(connection, query, list(publications))
     return [
         PublishedTable(oid, TableName(schema, name), sends_old, None if columns is None else tuple(columns), under)
         for oid, schema, name, sends_old, columns, under in rows
     ]
 
 
-# A partition's rows are subscribed by its own name or by that of its root.
+# A partition's rows are subscribed by the partition's name or by the root's name.
 _SUBSCRIBED = """
 SELECT oid FROM unnest(%s::oid[]) AS listed(oid)
 WHERE EXISTS (SELECT FROM pg_subscription_rel WHERE coalesce(pg_partition_root(srrelid), srrelid) = listed.oid)
@@ -170,11 +170,11 @@ WHERE EXISTS (SELECT FROM pg_subscription_rel WHERE coalesce(pg_partition_root(s
 
 
 def query_foreign_rows(connection: Connection, tables: Sequence[PublishedTable]) -> str | None:
-    """Return a warning for a reader without the changes of other origins; None if no table has rows of another server.
+    """Return a warning for a reader with origin = none; None if no table has rows of another server.
 
     Args:
         connection: a connection to PostgreSQL 16 or later.
-        tables: the tables that are read, partitioned ones by their own name.
+        tables: the tables to read; a partitioned table, not its partitions.
     """
     rows = connection.execute(_SUBSCRIBED, ([table.oid for table in tables],)).fetchall()
     subscribed = {oid for (oid,) in rows}
@@ -182,19 +182,19 @@ def query_foreign_rows(connection: Connection, tables: Sequence[PublishedTable])
     if not names:
         return None
     return (
-        f"this server subscribes to {names} at another one: a load copies rows of every origin, and later changes of "
-        "other origins are left out"
+        f"this server subscribes to {names} at another server: loads copy the rows of every origin, but later changes "
+        "of other origins are not replicated"
     )
 
 
 def query_published_tables(connection: Connection, publications: tuple[str, ...]) -> list[TableName]:
-    """Return the tables under whose names changes are sent."""
+    """Return the tables whose names changes have."""
     listed = query_listed_tables(connection, publications)
     return [table.name for table in listed if table.under is None]
 
 
 def query_definitions(connection: Connection, publications: tuple[str, ...]) -> set[str]:
-    """Return the catalog's rows for the publications. Alone in this module it sees the state of a held snapshot."""
+    """Return the catalog's rows for the publications, in the session's held snapshot if any."""
     catalogs = ["pg_publication AS entry ON entry.oid = publication.oid"]
     catalogs += ["pg_publication_rel AS entry ON prpubid = publication.oid"]
     if server_major(connection) >= 15:
@@ -205,9 +205,9 @@ def query_definitions(connection: Connection, publications: tuple[str, ...]) -> 
 
 
 def query_row_filter(connection: Connection, table: TableName, publications: tuple[str, ...]) -> str | None:
-    """Return the SQL expression that selects a table's published rows; None for all rows."""
+    """Return the SQL condition of a table's published rows; None for all rows."""
     filters = [row[0] for row in _query_entries(connection, "rowfilter", table, publications)]
-    # A row is published if any of the publications has it.
+    # A row is published if it satisfies the filter of any publication.
     if not filters or None in filters:
         return None
     return " OR ".join(f"({expression})" for expression in filters)
@@ -216,19 +216,19 @@ def query_row_filter(connection: Connection, table: TableName, publications: tup
 def _query_entries(
     connection: Connection, column: str, table: TableName, publications: tuple[str, ...]
 ) -> list[TupleRow]:
-    """Return a row for each publication of a table; none before PostgreSQL 15, which publishes whole tables."""
+    # Before PostgreSQL 15 publications have neither columns nor filters.
     if server_major(connection) < 15:
         return []
     query = f"SELECT {column} FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)"
-    return query_entries_of_now(connection, query, *table, list(publications))
+    return query_current_entries(connection, query, *table, list(publications))
 
 
 _MOST_TRIES = 100
-"""The number of tables that may go, one after another, while the tables of a publication are listed."""
+"""The number of tables that may be dropped while a query lists the tables of a publication."""
 
 
-def query_entries_of_now(connection: Connection, query: str, *parameters: object) -> list[TupleRow]:
-    """Return the rows of a query on `pg_publication_tables`, which fails if a table is dropped while it is read."""
+def query_current_entries(connection: Connection, query: str, *parameters: object) -> list[TupleRow]:
+    """Return the rows of a query on `pg_publication_tables`; retry if a table was dropped during the query."""
     for _ in range(_MOST_TRIES):
         try:
             with connection.transaction():
@@ -240,7 +240,7 @@ def query_entries_of_now(connection: Connection, query: str, *parameters: object
 
 
 def is_of_dropped_table(error: psycopg.Error) -> bool:
-    """Return whether an error says that a table was dropped after the server had found it."""
+    """Return whether an error of the server means that a table was dropped during the query."""
     return error.sqlstate == "XX000" and error.diag.source_function == "relation_open"
 
 
@@ -250,21 +250,21 @@ _REFUSE = ("GetPublicationByName", "get_publication_oid")
 
 
 class PublicationError(SlotError):
-    """A publication that did not exist when one of the changes to read was made.
+    """A publication did not exist at the time of one of the changes to read.
 
-    Which changes it would have published is unknown. Up to PostgreSQL 17 the server raises an error. PostgreSQL 18
-    only warns, and leaves those changes out.
+    It is unknown what it would have published. Up to PostgreSQL 17 the server raises an error. PostgreSQL 18 only warns
+    and omits these changes.
     """
 
     code = "PUBLICATION_GONE"
 
 
 @contextmanager
-def publications_there(connection: Connection) -> Iterator[None]:
-    """Raise an error of ours for what the server may find while it reads a slot's changes in this context.
+def publication_errors(connection: Connection) -> Iterator[None]:
+    """Turn the server's errors and warnings while it reads a slot's changes into errors.
 
     Raises:
-        PublicationError: a publication was missing when one of the changes was made.
+        PublicationError: a publication did not exist at the time of a change.
         UndecodableError: the server cannot decode the changes.
     """
     missing: list[str] = []
@@ -288,9 +288,9 @@ def publications_there(connection: Connection) -> Iterator[None]:
         raise _error(missing[0])
 
 
-def _error(said: str) -> PublicationError:
+def _error(server_text: str) -> PublicationError:
     return PublicationError(
-        f"the server reached a change from before a publication was created, or after it was dropped ({said}): what "
-        "was published then is unknown, and creating it again does not help; make a new slot, copy the tables again "
-        "and start with a new checkpoint"
+        f"the server reached a change from before a publication was created, or after it was dropped ({server_text}): "
+        "what was published then is unknown, and creating it again does not help; make a new slot, copy the tables "
+        "again and start with a new checkpoint"
     )

@@ -1,4 +1,4 @@
-"""Retries while a server is away, or while another process holds a slot. Needs psycopg 3."""
+"""Retries while a server is not available, or while another process uses a slot. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _Result = TypeVar("_Result")
 _log = logger("logicalrep")
 
 TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError)
-"""The error classes of a server that is starting, stopping or gone; they also have permanent errors."""
+"""The error classes of a server that is starting, stopping or unreachable; some of their errors are permanent."""
 LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
-"""The errors of a statement that the locks of another session keep from running."""
+"""The errors of a statement that another session's locks prevent."""
 
 _LONGEST_PAUSE, _LONGER_PAUSE = 1.0, 10.0
-"""The longest pauses between two tries, in seconds: within the first minute, and after it."""
+"""The longest pauses between retries in seconds: in the first minute, and later."""
 REPEAT_INTERVAL = 60.0
-"""The seconds between two lines about one wait."""
+"""The seconds between lines about a wait."""
 
 
 class Ended(Exception):  # noqa: N818
-    """Work that was given up, as its `stop` was set."""
+    """The work ended because its `stop` was set."""
 
 
 class Wait:
-    """A wait for a server, a destination or a transaction: its time limit, its end, and its lines for people.
+    """A wait for a server, a destination or a transaction: time limit, stop event, and lines for people.
 
-    Several connections or threads share one, so that the lines of all of them keep one interval.
+    Several connections or threads share a wait, so that all their lines keep its interval.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class Wait:
         say: Callable[[str], None] | None = None,
         interval: float = REPEAT_INTERVAL,
     ) -> None:
-        """Take the limits of the wait.
+        """Set the limits of the wait.
 
         Args:
-            seconds: the time limit of a run of failures; infinity to wait for as long as it takes.
-            stop: ends the wait once it is set.
-            say: takes the lines about the wait; by default they are logged as warnings.
-            interval: the least seconds between two lines.
+            seconds: the time limit for consecutive failures.
+            stop: ends the wait.
+            say: handles lines about the wait; by default they are logged as warnings.
+            interval: the least seconds between lines.
         """
         self.seconds = seconds
         self._stop = stop or threading.Event()
@@ -60,7 +60,7 @@ class Wait:
         self._say = say or _log.warning
         self._interval = interval
         self._lock = threading.Lock()
-        self._said_at = -math.inf
+        self._reported_at = -math.inf
 
     def __enter__(self) -> Self:
         return self
@@ -70,11 +70,11 @@ class Wait:
 
     @property
     def is_over(self) -> bool:
-        """Whether `stop` is set, or the context of the wait has ended."""
+        """Whether `stop` is set or the wait's context has ended."""
         return self._stop.is_set() or self._is_over
 
     def pause(self, seconds: float) -> bool:
-        """Pause for some seconds; return False as soon as the wait is over."""
+        """Sleep until `seconds` have passed or `stop` is set; return whether the wait continues."""
         self._stop.wait(seconds)
         return not self.is_over
 
@@ -84,25 +84,25 @@ class Wait:
             raise Ended
 
     def say(self, describe: Callable[[], str]) -> None:
-        """Pass on the line that `describe` returns, unless the last line is too recent."""
+        """Report the line that `describe` returns, unless `interval` has not passed since the last line."""
         with self._lock:
             moment = time.monotonic()
-            if moment - self._said_at < self._interval:
+            if moment - self._reported_at < self._interval:
                 return
-            self._said_at = moment
+            self._reported_at = moment
         self._say(describe())
 
 
 class Retries:
-    """A run of failures, which may last for a limited time after its first."""
+    """Pauses between consecutive failures, for a limited time after the first failure."""
 
     def __init__(self, wait: Wait | float) -> None:
-        """Take the wait for the server, or just the time limit of a run of failures, in seconds."""
+        """Set the wait, or only its time limit in seconds."""
         self._wait = wait if isinstance(wait, Wait) else Wait(wait)
         self.record_success()
 
     def record_success(self) -> None:
-        """Note a success: the next failure begins a new run."""
+        """Reset the time limit and the pause."""
         self._first: float | None = None
         self._patience: tuple[float, float] | None = None
         self._pause = 0.05
@@ -113,24 +113,25 @@ class Retries:
         return 0 if self._first is None else time.monotonic() - self._first
 
     def wait(self, patience: float = math.inf) -> bool:
-        """Wait a moment before the next try; return False if the time is over.
+        """Pause before the next attempt; return False if the time limit has passed or the wait is over.
 
-        `patience` is the time limit for failures of this kind, in seconds.
+        Args:
+            patience: the time limit for failures of this kind, in seconds.
         """
-        now = time.monotonic()
+        time_now = time.monotonic()
         if self._first is None:
-            self._first = now
+            self._first = time_now
         if self._patience is None or self._patience[0] != patience:
-            self._patience = patience, now
-        if now - self._first >= self._wait.seconds or now - self._patience[1] >= patience:
+            self._patience = patience, time_now
+        if time_now - self._first >= self._wait.seconds or time_now - self._patience[1] >= patience:
             return False
-        goes_on = self._wait.pause(self._pause)
+        may_retry = self._wait.pause(self._pause)
         longest = _LONGEST_PAUSE if self.lasted < REPEAT_INTERVAL else _LONGER_PAUSE
         self._pause = min(self._pause * 2, longest)
-        return goes_on
+        return may_retry
 
     def wait_or_raise(self, error: psycopg.Error) -> None:
-        """Wait after a connection's error; raise it if it is permanent or the time is over."""
+        """Pause after an error; raise the error if it is permanent or the time limit has passed."""
         patience = _patience(error)
         if patience and self._wait.seconds:
             lasted = f" for {self.lasted:.0f} s" if self.lasted >= 1 else ""
@@ -146,9 +147,9 @@ class Retries:
 
 
 def retry(action: Callable[[], _Result], wait: Wait | float, failed: Callable[[], None] = lambda: None) -> _Result:
-    """Return the result of an action on a server; call `failed` and try again while the server is away.
+    """Return the result of an action on a server; while the server is not available, call `failed` and retry.
 
-    Raises the last error once the server has been away for as long as it is waited for.
+    Raises the last error when the time limit of `wait` has passed.
     """
     retries = Retries(wait)
     while True:
@@ -160,7 +161,7 @@ def retry(action: Callable[[], _Result], wait: Wait | float, failed: Callable[[]
 
 
 def _patience(error: psycopg.Error) -> float:
-    """Return the time limit for an error in seconds; only a broken connection or a restart can pass."""
+    # Only broken connections and restarts are temporary.
     if isinstance(error, ConnectError):
         return error.patience
     state = error.sqlstate

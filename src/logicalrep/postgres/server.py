@@ -1,4 +1,4 @@
-"""The server through SQL: its version, its identity, the end of its WAL, its time. Needs psycopg 3."""
+"""Queries for a server's version, identity, WAL end and time. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from logicalrep_runtime.scalars import Lsn
 
 Connection = psycopg.Connection[TupleRow]
 
-# The first major version of the server for each version of the protocol.
+# The first major version of PostgreSQL with each protocol version.
 _SERVERS = {1: 10, 2: 14, 3: 15, 4: 16}
 
 HEAD = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END"
-"""The end of the WAL that the server has, on a primary or a standby."""
+"""The SQL expression for the end of a primary's or a standby's WAL."""
 
 _OLDEST_WRITER = """
 SELECT what, began FROM (
@@ -30,31 +30,29 @@ SELECT what, began FROM (
 
 
 def server_major(connection: Connection) -> int:
-    """Return the server's major version."""
     return connection.info.server_version // 10000
 
 
 def query_scalar(connection: Connection, query: str, *parameters: object) -> Any:
-    """Return the first value of a query's row; None without a row."""
+    """Return the first value of a query's first row; None without rows."""
     row = connection.execute(query, parameters or None).fetchone()
     return None if row is None else row[0]
 
 
 def query_server_identity(connection: Connection) -> tuple[int, str]:
-    """Return the system identifier of the server, which other servers do not have, and the database's name."""
+    """Return the server's system identifier and the database's name."""
     row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
     assert row is not None
     return row[0], row[1]
 
 
 def newest_protocol(connection: Connection) -> int:
-    """Return the newest version of the protocol that both the server and this library support."""
+    """Return the newest protocol version that both the server and this library support."""
     major = server_major(connection)
     return max(version for version in versions.PARSE if _SERVERS[version] <= major)
 
 
 def query_wal_head(connection: Connection) -> Lsn:
-    """Return the end of the WAL that the server has written."""
     return Lsn(query_scalar(connection, f"SELECT {HEAD}"))
 
 
@@ -65,22 +63,22 @@ def query_server_time(connection: Connection) -> datetime:
 
 
 def query_next_xid(connection: Connection) -> int:
-    """Return the 64-bit transaction id that the server assigns next."""
+    """Return the next 64-bit transaction id of the server."""
     return int(query_scalar(connection, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
 
 
 def query_oldest_writer(connection: Connection) -> tuple[str, datetime | None] | None:
-    """Return the oldest open transaction that has written, in words, and when it began; None if there is no other.
+    """Return a description of the oldest open transaction that has written, and its start; None without one.
 
-    The server does not tell when a transaction of another role began, without the rights of `pg_read_all_stats`.
+    The start of another role's transaction is None without the rights of `pg_read_all_stats`.
     """
     row = connection.execute(_OLDEST_WRITER).fetchone()
     return None if row is None else (row[0], row[1])
 
 
 def query_oldest_load(connection: Connection) -> datetime | None:
-    """Return the time since when the oldest snapshot of a load of tables of this database is held; None without one."""
-    # A walsender has no xact_start: its state is that of a transaction from the snapshot on.
+    """Return the start of the oldest snapshot of a load in this database; None without a load."""
+    # A walsender has no xact_start, but becomes "idle in transaction" when it exports the snapshot.
     since: datetime | None = query_scalar(
         connection,
         "SELECT min(activity.state_change) FROM pg_replication_slots AS slot JOIN pg_stat_activity AS activity "

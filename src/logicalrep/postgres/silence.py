@@ -1,7 +1,7 @@
-"""The silence of a server: a stuck proxy or a frozen server sends nothing, while TCP answers. Needs psycopg 3.
+"""Detection of silent servers: behind a stuck proxy or a frozen server, TCP answers but no data arrives.
 
-A long statement is silent, too, so that no statement has a deadline. A session that has heard nothing for a while has
-another session ask the server what it does.
+A long statement is also silent, so that statements have no deadline. After a silence, another session queries whether
+the server still works for the silent session. Needs psycopg 3.
 """
 
 from __future__ import annotations
@@ -26,61 +26,64 @@ _Result = TypeVar("_Result")
 _log = logger("logicalrep")
 
 PATIENCE = 60.0
-"""The longest time without a word of the server, in seconds; PostgreSQL's own workers have the same."""
-PATIENCE_OF_SECOND = 10.0
-"""The same of a session that asks for another one."""
-_ON_THE_WAY = 1.0
-"""The longest time for which an answer is on its way, in seconds."""
+"""The longest silence of a session before it is checked, in seconds; PostgreSQL's workers have the same limit."""
+PATIENCE_OF_OBSERVER = 10.0
+"""The longest silence of a session that checks another session, in seconds."""
+_ANSWER_TRANSIT = 1.0
+"""The longest time that an answer takes from server to client, in seconds."""
 
-# A server process with one of these waits for the other side: it has sent its answer, or cannot send it.
-_WAITS_FOR_US = """
+# With these wait events, the server process has sent its answer, or cannot send it.
+_WAITS_FOR_CLIENT = """
 SELECT wait_event IN ('ClientRead', 'ClientWrite')
 FROM pg_catalog.pg_stat_activity WHERE pid = %s AND backend_start = %s
 """
-_OWN = "SELECT pid, backend_start FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()"
+_OWN_BACKEND = "SELECT pid, backend_start FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()"
 _END = """
 SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE pid = %s AND backend_start = %s
 """
 
 
 class SilentServerError(LogicalRepError, psycopg.OperationalError):
-    """A server from which nothing comes, though its address answers, or though the answer is long due."""
+    """The server's address accepts connections, but the server sends nothing, or an answer is overdue."""
 
     code = "SERVER_SILENT"
 
 
 class WatchedConnection(psycopg.Connection[TupleRow]):
-    """A connection that gives up a server that is silent and does not work for it any more.
+    """A connection that ends if the server is silent and no longer works for it.
 
-    A statement may take as long as it does. Every `patience` seconds without a word, another session asks the server.
+    Statements have no time limit. After every `patience` seconds of silence, another session checks the server.
     """
 
     patience = PATIENCE
-    """The seconds without a word after which the server is asked."""
-    second: Callable[[psycopg.Connection[TupleRow]], WatchedConnection] | None = None
-    """Opens another session on a session's server, which asks for it; None for one that asks itself."""
+    """The seconds of silence before a check."""
+    connect_observer: Callable[[psycopg.Connection[TupleRow]], WatchedConnection] | None = None
+    """Opens the session that checks this one; None if this session checks another one."""
     backend: Backend | None = None
-    """The server's process."""
+    """The server process."""
     password_command: str | None = None
-    """The command that prints the password of another session on the same server; None without one."""
+    """The command that prints the password for another session; None without a command."""
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **named: Any) -> Any:
-        """Run an action of psycopg, which yields whenever it waits for the server."""
+        """Run psycopg's generator, which yields when it waits for the server."""
         return super().wait(self._wait_patiently(gen), *arguments, **named)
 
     def _wait_patiently(self, waits: Generator[Any, Any, _Result]) -> Generator[Any, Any, _Result]:
-        silent, before = 0.0, time.monotonic()
+        silent_seconds, checked_at = 0.0, time.monotonic()
         try:
             state = next(waits)
             while True:
-                # Nothing comes in if psycopg has waited for a moment in vain.
+                # `ready` is empty if psycopg waited without data.
                 ready = yield state
-                now = time.monotonic()
-                # A process that was stopped for a while has not waited meanwhile.
-                silent, before = 0.0 if ready else silent + min(now - before, _ON_THE_WAY), now
-                if silent >= self.patience:
+                time_now = time.monotonic()
+                # A stopped process (SIGSTOP) did not wait.
+                silent_seconds, checked_at = (
+                    0.0 if ready else silent_seconds + min(time_now - checked_at, _ANSWER_TRANSIT),
+                    time_now,
+                )
+                if silent_seconds >= self.patience:
                     check_works(self)
-                    silent = 0.0
+                    silent_seconds = 0.0
                 state = waits.send(ready)
         except StopIteration as done:
             result: _Result = done.value
@@ -89,74 +92,75 @@ class WatchedConnection(psycopg.Connection[TupleRow]):
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The server's process of a session."""
+    """The server process of a session."""
 
     pid: int
     began: datetime
-    """The time of its start: ids are used again, and another server may have taken over, whose processes are others."""
+    """The start time, because process ids are reused and another server may have taken over."""
 
     @classmethod
     def query(cls, connection: psycopg.Connection[TupleRow]) -> Self | None:
-        """Return the process of a connection; None if the server does not tell it."""
-        cursor = connection.execute(_OWN)
+        """Return the process of a connection; None if the server does not show it."""
+        cursor = connection.execute(_OWN_BACKEND)
         row = None if cursor.description is None else cursor.fetchone()
         return None if row is None else cls(*row)
 
     def end(self, observer: psycopg.Connection[TupleRow]) -> None:
-        """End the process, if it is still there."""
+        """End the process if it still runs."""
         observer.execute(_END, (self.pid, self.began))
 
 
 def check_works(connection: psycopg.Connection[TupleRow]) -> None:
-    """Close a silent session and raise SilentServerError, unless the server still works for it, or may do so."""
+    """Close a silent session and raise SilentServerError, unless the server works for it, or cannot be queried."""
     why = f"the server has been silent for {getattr(connection, 'patience', PATIENCE):.0f} s"
-    second, backend = getattr(connection, "second", None), getattr(connection, "backend", None)
-    if second is not None and backend is not None:
+    connect_observer, backend = getattr(connection, "connect_observer", None), getattr(connection, "backend", None)
+    if connect_observer is not None and backend is not None:
         try:
-            with second(connection) as asking:
-                row = asking.execute(_WAITS_FOR_US, (backend.pid, backend.began)).fetchone()
+            with connect_observer(connection) as observer:
+                row = observer.execute(_WAITS_FOR_CLIENT, (backend.pid, backend.began)).fetchone()
                 if row is not None and not row[0]:
                     _log.info("%s, and its process %d works", why, backend.pid)
                     return
-                if wait_readable(connection, _ON_THE_WAY):
+                if wait_readable(connection, _ANSWER_TRANSIT):
                     return
-                # It would keep its locks, its snapshot or its slot.
-                backend.end(asking)
-                why += f", though its process {backend.pid} " + ("is gone" if row is None else "waits for this side")
+                # The process would keep its locks, snapshot or slot.
+                backend.end(observer)
+                state = "has ended" if row is None else "waits for this client"
+                why += f", though its process {backend.pid} {state}"
         except psycopg.OperationalError as error:
             if getattr(error, "code", "") == "CONNECTION_REFUSED":
-                # It refuses sessions, as it has too many, and so is there.
-                _log.warning("%s, and cannot be asked whether it works: %s", why, error)
+                # A server that refuses sessions, because it has too many, is running.
+                _log.warning("%s, and another session cannot check it: %s", why, error)
                 return
-            why += f", and to another session too: {error}"
+            why += f", also for another session: {error}"
     connection.close()
     raise SilentServerError(why)
 
 
 def wait_readable(connection: psycopg.Connection[TupleRow], timeout: float) -> bool:
-    """Wait until the server has sent data, for `timeout` seconds at most; return whether it has."""
-    # Not by `select`, which takes no descriptor from 1024 on.
+    """Wait until the server has sent data, for at most `timeout` seconds; return whether data is available."""
+    # `select` does not accept descriptors from 1024 on.
     waiting = select.poll()
     waiting.register(connection.pgconn.socket, select.POLLIN)
     return bool(waiting.poll(max(timeout, 0) * 1000))
 
 
 def receive_data(connection: psycopg.Connection[TupleRow]) -> None:
-    """Wait until the server has sent data, and let libpq take it. Raises SilentServerError."""
+    """Wait for data of the server and pass it to libpq. Raises SilentServerError."""
     while not wait_readable(connection, getattr(connection, "patience", PATIENCE)):
         check_works(connection)
     connection.pgconn.consume_input()
 
 
 def next_result(connection: psycopg.Connection[TupleRow]) -> PGresult | None:
-    """Return the next result of what was sent; None if there is none any more. Raises SilentServerError."""
+    """Return the next result of the sent statements; None after the last result. Raises SilentServerError."""
     while connection.pgconn.is_busy():
         receive_data(connection)
     return connection.pgconn.get_result()
 
 
 def execute_command(connection: psycopg.Connection[TupleRow], command: bytes) -> PGresult:
-    """Return the last result of a command of a walsender, which may begin a COPY. Raises SilentServerError."""
+    """Return the last result of a walsender's command, or the start of its COPY. Raises SilentServerError."""
     connection.pgconn.send_query(command)
     last = None
     while (result := next_result(connection)) is not None:

@@ -1,6 +1,6 @@
-"""A new slot with a snapshot of the tables at its start, so that a copy and the later changes have every row once.
+"""A new slot with a snapshot of the tables at its start, so that a copy and later changes have every row once.
 
-The server exports the snapshot to other sessions while the session that created the slot waits. Needs psycopg 3.
+The server exports the snapshot to other sessions while the session that created the slot is idle. Needs psycopg 3.
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ from logicalrep_runtime.scalars import Lsn, TimestampTz
 _Result = TypeVar("_Result")
 
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-_CHECK_AGAIN = 1.0
-"""The seconds between two looks at what a snapshot waits for."""
+_CHECK_INTERVAL = 1.0
+"""The seconds between checks of the creation of a slot."""
 WRITERS_INTERVAL = 5.0
-"""The seconds between two lines about the transactions that a new slot waits for."""
-_TRY_AGAIN = 0.05
-"""The seconds between two tries to lock tables."""
+"""The seconds between lines about the transactions that a new slot waits for."""
+_LOCK_INTERVAL = 0.05
+"""The seconds between attempts to lock tables."""
 _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"
 
 
 class SnapshotError(SlotError):
-    """A snapshot that is gone, or cannot be made; the text says why, and what to do."""
+    """The snapshot has ended or cannot be created; the text has the reason and the remedy."""
 
     code = "SNAPSHOT_GONE"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot that the server has exported; `str` and `parse` pass it on to its readers as text."""
+    """An exported snapshot; `str` and `parse` convert it to and from text, for other processes."""
 
     name: str
-    """The server's name for it."""
+    """The server's name for the snapshot."""
     slot: str
     """The slot that was created with it."""
     lsn: Lsn
-    """The slot's position: the snapshot has every earlier commit, the slot every later one."""
+    """The slot's position: the snapshot has every earlier commit, the slot every later commit."""
     taken: TimestampTz
-    """The server's time; every later change has this time or a later one."""
+    """A server time not after any later change."""
 
     def __str__(self) -> str:
         return f"{self.name}@{self.slot}@{self.lsn}@{int(self.taken)}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the snapshot of a text that `str` wrote; raise ValueError for any other text."""
+        """Return the snapshot of a text that `str` wrote. Raises ValueError for any other text."""
         parts = text.split("@")
         if len(parts) != 4 or not all(parts):
-            raise ValueError(f"{text!r} is no snapshot")
+            raise ValueError(f"{text!r} is not a snapshot")
         name, slot, lsn, taken = parts
         return cls(name, slot, Lsn(lsn), TimestampTz(int(taken)))
 
@@ -82,18 +82,19 @@ def create_slot_with_snapshot(
     two_phase: bool = False,
     failover: bool = False,
 ) -> Iterator[Snapshot]:
-    """Create a slot, and hold a snapshot at its position while the context lasts; an exception in it drops the slot.
+    """Create a slot, and hold a snapshot at its position in this context; an exception in the context drops the slot.
 
-    The tables are locked meanwhile, so that they can be neither truncated nor altered.
+    The context locks the tables, so that they can neither be truncated nor altered.
 
-    Raises SnapshotError if a table was truncated or altered before the lock, or if the server ended the session that
-    holds the locks.
+    Raises:
+        SnapshotError: a table was truncated or altered before the lock, or the server ended the session that holds the
+            locks.
     """
     with settings.connect() as holder, settings.connect(replication=True) as maker:
         if find_slot(holder, slot) is not None:
             raise SnapshotError(
-                f"replication slot {slot!r} exists already, and a snapshot is made together with its slot: "
-                "name another one; or, if no query continues from this one, first run "
+                f"replication slot {slot!r} already exists, but a snapshot is created together with its slot: "
+                "use another name; or, if no query continues from this slot, first run "
                 f"SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()})",
                 code="SLOT_EXISTS",
             )
@@ -103,8 +104,8 @@ def create_slot_with_snapshot(
             snapshot = Snapshot(name, slot, lsn, taken)
             hold(holder, snapshot)
             hold_tables(holder, tables)
-            with settings.connect() as now:
-                check_columns(holder, now)
+            with settings.connect() as observer:
+                check_columns(holder, observer)
             yield snapshot
             _end(holder)
         except BaseException as error:
@@ -119,18 +120,18 @@ def create_slot_with_snapshot(
 def _create_slot(
     holder: Connection, maker: Connection, slot: str, *, two_phase: bool, failover: bool
 ) -> tuple[str, Lsn]:
-    """Make a slot, and return the name of a snapshot that lasts as long as `maker`, with the position of both.
+    """Create a slot and a snapshot that lasts as long as `maker`; return the snapshot's name and their position.
 
-    The snapshot is that of a second slot, to whose position the first one is moved, so that it is not read from its
-    beginning, see `create_slot`. A slot with two_phase would miss what was prepared meanwhile, and one with failover
-    would wait for standbys: these are as the server makes them.
+    The snapshot belongs to a second slot. The first slot is advanced to the second slot's position, past its own start,
+    see `create_slot`. A slot with two_phase would miss transactions that were prepared in between, and a slot with
+    failover would wait for standbys: they are not advanced.
     """
     if two_phase or failover or not can_be_moved(holder):
         return _make_slot(maker, slot, two_phase=two_phase, failover=failover)
-    made = create_slot(holder, slot)
+    new_slot = create_slot(holder, slot)
     try:
         name, lsn = _make_slot(maker, f"logicalrep_new_{secrets.token_hex(8)}", temporary=True)
-        advance_slot(holder, made, lsn)
+        advance_slot(holder, new_slot, lsn)
     except BaseException:
         drop_slot(holder, slot)
         raise
@@ -139,38 +140,47 @@ def _create_slot(
 
 @contextmanager
 def hold_temporary_snapshot(settings: ConnectionSettings, waiting: Wait) -> Iterator[Snapshot]:
-    """Hold a snapshot while the context lasts, with a temporary slot that tells its position. It locks nothing.
+    """Hold a snapshot in this context, with a temporary slot that has its position, and without locks.
 
-    Making it waits as `run_and_tell_waits` says.
+    Its creation waits as in `run_and_report_waits`.
     """
     slot = f"logicalrep_load_{secrets.token_hex(8)}"
-    with settings.connect() as now, settings.connect(replication=True) as maker:
-        taken = TimestampTz.from_datetime(query_server_time(now))
+    with settings.connect() as observer, settings.connect(replication=True) as maker:
+        taken = TimestampTz.from_datetime(query_server_time(observer))
         make = partial(_make_slot, maker, slot, temporary=True)
-        name, lsn = run_and_tell_waits(make, maker, now, waiting)
+        name, lsn = run_and_report_waits(make, maker, observer, waiting)
         yield Snapshot(name, slot, lsn, taken)
 
 
-def run_and_tell_waits(make: Callable[[], _Result], maker: Connection, now: Connection, waiting: Wait) -> _Result:
-    """Return the result of making a slot on the connection `maker`, which waits for every transaction that has written.
+def run_and_report_waits(
+    make: Callable[[], _Result], maker: Connection, observer: Connection, waiting: Wait
+) -> _Result:
+    """Create a slot, which waits for all open transactions that have written; return the result of `make`.
 
-    Every second it checks `waiting`, which takes a line on the transaction; another connection, `now`, looks that up.
-    Raises Ended once `waiting` is over.
+    Every second it reports the oldest transaction to `waiting`.
+
+    Args:
+        make: creates the slot on the connection `maker`.
+        maker: the connection to cancel if `waiting` is over.
+        observer: another connection, which queries the transaction.
+        waiting: the wait.
+
+    Raises:
+        Ended: `waiting` is over.
     """
     with ThreadPoolExecutor(1) as pool:
-        made = pool.submit(make)
+        future = pool.submit(make)
         try:
-            while not wait([made], _CHECK_AGAIN).done:
+            while not wait([future], _CHECK_INTERVAL).done:
                 waiting.check()
-                waiting.say(partial(_query_writer, now))
+                waiting.say(partial(_query_writer, observer))
         except BaseException:
             maker.cancel_safe(timeout=10)
             raise
-        return made.result()
+        return future.result()
 
 
 def _query_writer(connection: Connection) -> str:
-    """Say which transaction keeps a new slot waiting."""
     oldest = query_oldest_writer(connection)
     if oldest is None:
         return "a new slot waits for a transaction that has written"
@@ -181,7 +191,7 @@ def _query_writer(connection: Connection) -> str:
 
 
 def hold(connection: Connection, snapshot: Snapshot) -> None:
-    """Begin a transaction that sees the snapshot; raise SnapshotError if it is gone."""
+    """Begin a transaction with the snapshot. Raises SnapshotError if the snapshot has ended."""
     connection.execute(_ISOLATED)
     try:
         connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot.name))
@@ -191,8 +201,8 @@ def hold(connection: Connection, snapshot: Snapshot) -> None:
         psycopg.errors.ObjectNotInPrerequisiteState,
     ) as error:
         raise SnapshotError(
-            f"the server has no snapshot {snapshot.name} any more: it lasts as long as the connections that hold it; "
-            "read it while they are open"
+            f"the snapshot {snapshot.name} has ended: it lasts as long as the connections that hold it; read it while "
+            "they are open"
         ) from error
 
 
@@ -200,10 +210,10 @@ def _make_slot(
     connection: Connection, slot: str, *, two_phase: bool = False, failover: bool = False, temporary: bool = False
 ) -> tuple[str, Lsn]:
     options = "EXPORT_SNAPSHOT"
-    # The checks before have made sure that the server has these options.
-    wanted = [name for name, is_wanted in (("TWO_PHASE", two_phase), ("FAILOVER", failover)) if is_wanted]
-    if wanted:
-        options = f"({', '.join(['SNAPSHOT export', *wanted])})"
+    # Earlier checks ensure that the server has these options.
+    slot_options = [name for name, is_requested in (("TWO_PHASE", two_phase), ("FAILOVER", failover)) if is_requested]
+    if slot_options:
+        options = f"({', '.join(['SNAPSHOT export', *slot_options])})"
     kind = sql.SQL("TEMPORARY LOGICAL" if temporary else "LOGICAL")
     command = sql.SQL("CREATE_REPLICATION_SLOT {} {} pgoutput ").format(sql.Identifier(slot), kind) + sql.SQL(options)
     with connection.cursor(row_factory=dict_row) as cursor:
@@ -213,34 +223,35 @@ def _make_slot(
 
 
 def hold_tables(connection: Connection, tables: Sequence[TableName], *, patience: float = math.inf) -> None:
-    """Lock tables against TRUNCATE, rewriting and ALTER, which a snapshot does not hide.
+    """Lock tables against TRUNCATE, rewrites and ALTER, which a snapshot does not hide.
 
-    The locks come after the slot's creation, which waits for transactions that might wait for the locks. While some
-    cannot be had, none is held: a migration that locks the same tables in another order would end in a deadlock.
+    The tables must be locked after the slot's creation, which waits for transactions that might wait for the locks.
+    All tables are locked or none: otherwise a migration that locks the tables in another order would deadlock.
 
     Args:
         connection: the session that holds the snapshot.
         tables: the tables, with all their partitions.
-        patience: the longest wait, in seconds. It is 0 for a second session of the snapshot: behind another session's
-            waiting TRUNCATE or ALTER it would wait for ever, as that one waits for the first session's locks.
+        patience: the longest wait in seconds. It must be 0 for a second session with the snapshot: behind a TRUNCATE
+            or ALTER that waits for the first session's locks, it would wait forever.
 
-    Raises SnapshotError if a table was changed in this way since the snapshot, or cannot be locked.
+    Raises:
+        SnapshotError: a table was truncated or rewritten since the snapshot, or cannot be locked.
     """
     if not tables:
         return
     names = sql.SQL(", ").join(sql.Identifier(*table) for table in tables)
-    shown = ", ".join(map(str, tables))
+    listed_names = ", ".join(map(str, tables))
     deadline = time.monotonic() + patience
     try:
         while not try_to_lock(connection, sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE NOWAIT").format(names)):
             if time.monotonic() >= deadline:
-                raise blocked(shown)
-            time.sleep(_TRY_AGAIN)
+                raise blocked(listed_names)
+            time.sleep(_LOCK_INTERVAL)
     except psycopg.errors.UndefinedTable as error:
         raise SnapshotError(
-            f"a table of {shown} was dropped or renamed: make the snapshot again", code="SNAPSHOT_STALE"
+            f"a table of {listed_names} was dropped or renamed: make the snapshot again", code="SNAPSHOT_STALE"
         ) from error
-    # pg_class has the file's number in the snapshot, pg_relation_filenode the current one.
+    # pg_class has the file's number in the snapshot, pg_relation_filenode its current number.
     rows = connection.execute(
         "SELECT format('%I.%I', namespace.nspname, class.relname) FROM pg_class AS class "
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
@@ -256,7 +267,7 @@ def hold_tables(connection: Connection, tables: Sequence[TableName], *, patience
 
 
 def try_to_lock(connection: Connection, statement: sql.Composed) -> bool:
-    """Lock tables, or none of them if that would mean to wait; return whether they are locked."""
+    """Lock tables without waiting; return whether they are locked."""
     try:
         with connection.transaction():
             connection.execute(statement)
@@ -266,7 +277,7 @@ def try_to_lock(connection: Connection, statement: sql.Composed) -> bool:
 
 
 def blocked(tables: str) -> SnapshotError:
-    """Return the error for tables on which another session waits for the end of the snapshot."""
+    """Return the error for tables that another session waits to lock until the snapshot ends."""
     return SnapshotError(
         f"another session waits to truncate or alter {tables}, and later readers wait behind it until the snapshot "
         "ends: end that session, or make the snapshot again",
@@ -274,27 +285,28 @@ def blocked(tables: str) -> SnapshotError:
     )
 
 
-def check_columns(holder: Connection, now: Connection) -> None:
-    """Raise SnapshotError if the locked tables had other names or columns, or did not exist, at the snapshot's time."""
+def check_columns(holder: Connection, observer: Connection) -> None:
+    """Raise SnapshotError if the locked tables differ in names or columns between the snapshot and now."""
     locked = [row[0] for row in holder.execute(_LOCKED).fetchall()]
-    # Tables are found by their names, which another may have had: the names are those in the catalog's own snapshot.
+    # The tables were locked by name, and another table may have had the name: compare the names in the snapshot.
     query = (
         "SELECT class.oid::regclass::text, nspname, relname, attnum, attname, atttypid, atttypmod, attisdropped "
         "FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace "
         "LEFT JOIN pg_attribute ON attrelid = class.oid WHERE class.oid = ANY(%s)"
     )
-    before, after = (set(connection.execute(query, (locked,)).fetchall()) for connection in (holder, now))
-    if before != after:
-        changed = ", ".join(sorted({row[0] for row in before ^ after}))
+    snapshot_columns, current_columns = (
+        set(connection.execute(query, (locked,)).fetchall()) for connection in (holder, observer)
+    )
+    if snapshot_columns != current_columns:
+        changed = ", ".join(sorted({row[0] for row in snapshot_columns ^ current_columns}))
         raise SnapshotError(f"{changed} was altered when the snapshot was made: make it again", code="SNAPSHOT_STALE")
 
 
 def _end(holder: Connection) -> None:
-    """Raise SnapshotError if the tables have not been locked all the time."""
     try:
         holder.execute("COMMIT")
     except psycopg.OperationalError as error:
         raise SnapshotError(
-            "the server has ended the session that held the tables, so that they could be changed while they were "
-            f"read: make the snapshot again ({error})"
+            "the server ended the session that locked the tables, and they may have changed while they were read: make "
+            f"the snapshot again ({error})"
         ) from error

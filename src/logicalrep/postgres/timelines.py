@@ -1,9 +1,9 @@
-"""Timelines, which tell whether a server's WAL contains a reader's position: after a restore the LSN alone does not.
+"""Timelines: after a restore they show whether a server's WAL contains a reader's position; the LSN alone does not.
 
-A server that is promoted, or recovered to a point in time, continues on a new timeline. The history of that timeline
-has the LSN at which it left the one before. A reader that had passed that LSN has read changes that never happened on
-the new timeline, and would skip those that happened instead under the same LSNs. Sources: "Timelines" in the chapter on
-backups, and TIMELINE_HISTORY in "Streaming Replication Protocol".
+A server that is promoted, or recovered to a point in time, continues on a new timeline. The new timeline's history has
+the LSN at which it left the previous timeline. A reader past this LSN has read changes that the new timeline does not
+have, and would skip the new timeline's changes with the same LSNs. Sources: "Timelines" in the chapter on backups, and
+TIMELINE_HISTORY in "Streaming Replication Protocol".
 """
 
 from __future__ import annotations
@@ -24,58 +24,67 @@ class Timeline:
     """A timeline of a database cluster."""
 
     system_identifier: int
-    """The cluster's identifier, which its copies share."""
+    """The identifier of the cluster and its copies."""
     id: int
-    """The number: 1 at first, and one more after each promotion or recovery to a point in time."""
+    """The number: initially 1, incremented by each promotion or recovery to a point in time."""
     began: Lsn | None = None
-    """The LSN at which it left the one before; None for the first timeline, and if unknown.
+    """The LSN at which it left the previous timeline; None for the first timeline, and if unknown.
 
-    Two servers that were promoted from one backup have timelines of the same number with different starts.
+    Two servers promoted from the same backup have timelines with the same number and different starts.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class WalPosition:
-    """A position in the WAL of a server."""
+    """A position in a server's WAL."""
 
     lsn: Lsn
     timeline: Timeline | None
-    """The server's timeline; None on a standby, whose timeline may change at any time."""
+    """The server's timeline; None on a standby, whose timeline may change."""
 
 
-def why_not_part_of(settings: ConnectionSettings, position: WalPosition, now: Timeline | None) -> str | None:
-    """Return the reason why the WAL of a server on the timeline `now` does not contain a position; None if it may.
+def wal_divergence_reason(
+    settings: ConnectionSettings, position: WalPosition, current_timeline: Timeline | None
+) -> str | None:
+    """Return why the WAL of a server on `current_timeline` does not contain a position; None if it may contain it.
 
-    If the position was reached on another timeline, the server is asked for the history of `now`.
+    If the position is on another timeline, this queries the history of `current_timeline`.
     """
-    then = position.timeline
-    if then is None or now is None or then == now:
+    reached_timeline = position.timeline
+    if reached_timeline is None or current_timeline is None or reached_timeline == current_timeline:
         return None
-    if then.system_identifier != now.system_identifier:
+    if reached_timeline.system_identifier != current_timeline.system_identifier:
         return (
-            f"this reader is at {position.lsn} of system {then.system_identifier}, but the server is system "
-            f"{now.system_identifier}: it is another one, or was upgraded"
+            f"this reader is at {position.lsn} of system {reached_timeline.system_identifier}, but the server is "
+            f"system {current_timeline.system_identifier}: it is another one, or was upgraded"
         )
-    is_same = then.id == now.id
-    points = {} if is_same else query_switch_points(settings, now.id)
-    began = now.began if is_same else _last_before(points, then.id)
-    if then.began is not None and began is not None and then.began != began and position.lsn > min(then.began, began):
+    is_same = reached_timeline.id == current_timeline.id
+    points = {} if is_same else query_switch_points(settings, current_timeline.id)
+    began = current_timeline.began if is_same else _last_before(points, reached_timeline.id)
+    if (
+        reached_timeline.began is not None
+        and began is not None
+        and reached_timeline.began != began
+        and position.lsn > min(reached_timeline.began, began)
+    ):
         return (
-            f"this reader is at {position.lsn} of a timeline {then.id} that began at {then.began}, but the server's "
-            f"timeline {then.id} began at {began}: both servers come from one backup and have diverged"
+            f"this reader is at {position.lsn} of a timeline {reached_timeline.id} that began at "
+            f"{reached_timeline.began}, but the server's timeline {reached_timeline.id} began at {began}: both servers "
+            "come from one backup and have diverged"
         )
-    left = position.lsn if is_same else points.get(then.id)
-    if left is not None and left >= position.lsn:
+    switch_point = position.lsn if is_same else points.get(reached_timeline.id)
+    if switch_point is not None and switch_point >= position.lsn:
         return None
-    where = "does not come from that" if left is None else f"left that at {left}"
+    where = "does not descend from it" if switch_point is None else f"left it at {switch_point}"
     return (
-        f"this reader is at {position.lsn} of timeline {then.id}, but the server is on timeline {now.id}, which "
-        f"{where}: it was restored from a backup, or took over from a server that was ahead of it"
+        f"this reader is at {position.lsn} of timeline {reached_timeline.id}, but the server is on timeline "
+        f"{current_timeline.id}, which {where}: it was restored from a backup, or took over from a server that was "
+        "ahead of it"
     )
 
 
 def query_switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, Lsn]:
-    """Return the timelines before one in its history, each with the LSN at which it was left."""
+    """Return the earlier timelines in a timeline's history, each with the LSN at which it was left."""
     if timeline_id == 1:
         return {}
     with settings.connect(replication=True) as connection:
@@ -83,10 +92,10 @@ def query_switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[
 
 
 def query_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline) -> Timeline:
-    """Return the timeline of a connection's server with its start.
+    """Return the timeline of a connection's server with its start, if known.
 
-    The server is asked once after each of its starts. The query takes a walsender: the start stays unknown while none
-    is free, and if the server has lost the history of the timeline.
+    The start is queried once after each start of the server. The query needs a walsender: the start remains unknown
+    while no walsender is free, and if the server has lost the timeline's history.
     """
     if timeline.id == 1:
         return timeline
@@ -111,7 +120,7 @@ def query_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline
 
 
 _BEGINNINGS: dict[tuple[Timeline, str], Lsn | None] = {}
-"""The start of each timeline by the server's start time: another server may have a timeline of the same number."""
+"""The starts by timeline and server start time: another server may have a timeline with the same number."""
 
 
 def _query_history(connection: psycopg.Connection[TupleRow], timeline_id: int) -> dict[int, Lsn]:
@@ -124,5 +133,5 @@ def _query_history(connection: psycopg.Connection[TupleRow], timeline_id: int) -
 
 
 def _last_before(points: dict[int, Lsn], timeline_id: int) -> Lsn | None:
-    """Return the start of a timeline in a history, which is the LSN at which the one before was left."""
+    # A timeline starts where the previous timeline was left.
     return max((lsn for earlier, lsn in points.items() if earlier < timeline_id), default=None)

@@ -42,7 +42,7 @@ _Event = TypeVar("_Event")
 
 
 class Stream(Generic[_Item]):
-    """An iterable of a slot's committed changes, and a context manager; `stream` returns it and documents it.
+    """An iterable of a slot's committed changes, and a context manager; see `stream`.
 
     Example:
         >>> with logicalrep.stream("dbname=shop", slot="changes", publication="shop") as stream:
@@ -61,7 +61,7 @@ class Stream(Generic[_Item]):
         directory: str | os.PathLike[str] | None,
         retry_timeout: float,
     ) -> None:
-        """Take the server's settings and the stream's options. Nothing connects before the loop begins."""
+        # Nothing connects before the loop begins.
         self._settings = settings
         self._needs = needs
         self._after = after
@@ -70,14 +70,14 @@ class Stream(Generic[_Item]):
         self._directory = directory
         self._retry_timeout = retry_timeout
         self._replication: Replication | None = None
-        # Held by the thread that uses the replication's connection, which no other one may close meanwhile.
+        # Held while a thread uses the replication's connection, so that no other thread closes it.
         self._turn = threading.Lock()
         self._finished = Lsn(0)
         self.position = after or ResumeToken()
-        """The position after the last item. Store it together with the changes; as `after` it resumes the stream."""
+        """The position after the last item. Store it with the changes, and pass it as `after` to resume the stream."""
 
     def __iter__(self) -> Iterator[_Item]:
-        """Yield the transactions that have changes, in commit order; each is closed when the loop asks for the next."""
+        """Yield the transactions with changes in commit order; a transaction is closed when the loop continues."""
         with self._assembler() as assembler:
             intake: Intake[WholeTransactions] = Intake(assembler)
             with self._start(intake, self._needs) as events:
@@ -92,17 +92,17 @@ class Stream(Generic[_Item]):
                         yield event  # type: ignore[misc]
 
     def batches(self, table: str | None = None, *, rows: int = 10_000) -> Iterator[pa.RecordBatch]:
-        """Yield the changes as Arrow record batches: the change feed, or one table in its own columns and types.
+        """Yield the changes as Arrow record batches: the change feed, or one table with its columns and types.
 
         A batch may contain many transactions, and a large transaction may span many batches. Rows are ordered by
-        `(commit_lsn, ordinal)`, in a typed table by `(_commit_version, _ordinal)`. Needs `logicalrep[arrow]`.
+        `(commit_lsn, ordinal)`, or for one table by `(_commit_version, _ordinal)`. Needs `logicalrep[arrow]`.
 
         Args:
             table: the table's name as in SQL; None for the change feed of all published tables.
             rows: the largest number of rows in a batch.
 
         Raises:
-            SchemaMismatchError: the table's columns have changed since the start.
+            SchemaMismatchError: the table's columns have changed since the start of the stream.
 
         Example:
             >>> for batch in logicalrep.stream("dbname=shop", slot="lake", publication="shop").batches("public.orders"):
@@ -130,14 +130,14 @@ class Stream(Generic[_Item]):
                     self._finished = max(self._finished, Lsn(int(committed.ends[-1]) % (1 << 64)))
 
     def acknowledge(self) -> None:
-        """Acknowledge the current item too; call it before leaving the loop once that item is stored."""
+        """Acknowledge the current item; call it after storing the item if you then leave the loop."""
         if self._replication is not None:
             self._replication.acknowledge(self._finished)
 
     def close(self) -> None:
-        """Close the connection. The server sends the unfinished item again to the next reader.
+        """Close the connection. The server sends the unacknowledged item again to the next reader.
 
-        Another thread, or a signal's handler, may call it too: a loop that waits for changes closes it then, and ends.
+        Another thread or a signal handler may call it: a loop that waits for changes then ends.
         """
         replication, self._replication = self._replication, None
         if replication is not None and self._turn.acquire(blocking=False):
@@ -156,8 +156,6 @@ class Stream(Generic[_Item]):
         return Assembler(after=self._after, memory_limit=self._memory_limit, directory=self._directory)
 
     def _connect(self, needs: Needs) -> Connection:
-        """Connect to a server that passes the checks; retry while it is starting."""
-
         warn(self._settings.warnings)
 
         def connect() -> Connection:
@@ -173,7 +171,6 @@ class Stream(Generic[_Item]):
 
     @contextmanager
     def _start(self, intake: Intake[WholeTransactions], needs: Needs) -> Iterator[Iterator[Event | WholeTransactions]]:
-        """Yield the events, of a replication that ends with the context."""
         with self._connect(needs) as connection:
             ensure_slot(connection, needs)
             version = newest_protocol(connection)
@@ -197,7 +194,6 @@ class Stream(Generic[_Item]):
                 replication.close()
 
     def _take_turns(self, events: Iterator[_Event]) -> Iterator[_Event]:
-        """Yield the same events; `_turn` is held while the next one is received."""
         while True:
             with self._turn:
                 event = next(events, None)
@@ -206,8 +202,8 @@ class Stream(Generic[_Item]):
             yield event
 
     def _receive_events(self, replication: Replication) -> Generator[Event | WholeTransactions, None, None]:
-        """Yield the events; acknowledge each once the loop asks for the next, as it is then safe."""
-        before = Lsn(0)
+        # An event is safe, and acknowledged, when the loop continues.
+        finished = Lsn(0)
         try:
             for events in replication.rounds(lambda: self._is_over(replication)):
                 for event in events:
@@ -215,10 +211,10 @@ class Stream(Generic[_Item]):
                         raise event.error
                     if not isinstance(event, Decision | PreparedTransaction):
                         yield event
-                        before = self._finished
+                        finished = self._finished
                 replication.acknowledge(replication.position)
         finally:
-            replication.acknowledge(before)
+            replication.acknowledge(finished)
 
     def _is_over(self, replication: Replication) -> bool:
         is_closed = self._replication is not replication
@@ -275,29 +271,29 @@ def stream(
 ) -> Stream[Transaction] | Stream[Transaction | NonTransactionalMessage]:
     """Read the committed transactions of a replication slot, as they commit. Needs `logicalrep[postgres]`.
 
-    A transaction is acknowledged to the server when the loop asks for the next one. If the program crashes, or leaves
-    the loop, before that, the transaction is sent again, unless `acknowledge()` was called. For exactly-once delivery,
-    store the stream's `position` with the changes in one step, and pass it as `after` on a restart. The stream
-    reconnects after a broken connection without repeating anything.
+    The stream acknowledges a transaction to the server when the loop continues with the next transaction. If your
+    program crashes or leaves the loop before that, the server sends the transaction again, unless you called
+    `acknowledge()`. For exactly-once delivery, store the stream's `position` with the changes in one step, and pass it
+    as `after` on a restart. After a broken connection the stream reconnects and repeats nothing.
 
     Args:
         dsn: libpq's connection string or URI; environment variables such as PGHOST and PGPASSWORD apply.
         slot: the replication slot's name; a slot has one reader at a time.
-        publication: the publication, or several.
-        create_slot: create the slot if it does not exist; every later commit is read.
-        follow: wait for new changes; if false, end with the commits that existed when the loop began.
-        after: the `position` of an earlier stream, from which to resume.
-        messages: also read logical messages (`pg_logical_emit_message`): transactional ones are among the changes of
-            their transaction, others come between transactions as NonTransactionalMessage.
-        origin: `none` leaves out changes that were replayed from another server; needs PostgreSQL 16.
-        memory_limit: the bytes of memory for the changes of open transactions; the rest is kept on disk.
-        directory: the folder for that; the system's temporary folder without it.
-        retry_timeout: the longest wait for a server that is away, in seconds.
+        publication: the name of a publication, or several names.
+        create_slot: create the slot if it does not exist; the stream has every later commit.
+        follow: wait for new changes; if false, the loop ends after the commits that existed when it began.
+        after: the `position` of an earlier stream, to resume there.
+        messages: also read logical messages (`pg_logical_emit_message`): a transactional message is among the changes
+            of its transaction; between transactions, the stream yields a NonTransactionalMessage.
+        origin: `none` omits changes that were replicated from another server; needs PostgreSQL 16.
+        memory_limit: the bytes of memory for changes of open transactions; further changes are written to disk.
+        directory: the folder for changes on disk; by default the system's temporary folder.
+        retry_timeout: the longest wait for an unavailable server, in seconds.
 
     Raises:
-        PreflightError: the server, the slot or the publication does not meet a requirement; the text says what to do.
-        LostPositionError: the server's WAL does not contain `after`, as another server's does not.
-        ConnectError: the server was away for too long.
+        PreflightError: the server, the slot or the publication does not meet a requirement; the text has the remedy.
+        LostPositionError: the server's WAL does not contain `after`, for example because it is another server.
+        ConnectError: the server was unavailable for longer than `retry_timeout`.
 
     Example:
         >>> import logicalrep

@@ -1,7 +1,7 @@
 """The transactions that a session's queries see, for positions of the stream. Needs psycopg 3.
 
-A walsender may send a transaction before queries see it: it is told of the commit by the WAL. Source: "System
-Information Functions", pg_current_snapshot.
+A walsender reads commits from the WAL, and may send a transaction before queries see it. Source: "System Information
+Functions", pg_current_snapshot.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ class Visibility:
     """The transactions that a snapshot sees."""
 
     end: int
-    """No transaction with this id or a greater one is seen; ids have 64 bits."""
+    """The snapshot sees no transactions with this 64-bit id or a greater id."""
     running: frozenset[int]
-    """The smaller ids of transactions that are not seen."""
+    """Smaller ids of transactions that the snapshot does not see."""
 
     def sees(self, xid: int) -> bool:
-        """Return whether a committed transaction is seen, by the 32 bits of its id that messages have.
+        """Return whether the snapshot sees a committed transaction, by the 32-bit id in messages.
 
         Example:
             >>> Visibility(105, frozenset({102})).sees(102)
@@ -34,7 +34,7 @@ class Visibility:
 
 
 def xid_distance(xid: int, other: int) -> int:
-    """Return how many ids a transaction comes after another one, by 32 bits of each; negative for before.
+    """Return the distance from the 32-bit id `other` to `xid`; negative if `xid` is older.
 
     Example:
         >>> xid_distance(3, (1 << 32) - 1)
@@ -44,7 +44,7 @@ def xid_distance(xid: int, other: int) -> int:
 
 
 def query_visibility(connection: Connection) -> Visibility:
-    """Return which transactions the session's present transaction sees, or its next statement outside of one."""
+    """Return the visibility for the session's transaction, or for its next statement outside of a transaction."""
     function = "pg_current_snapshot" if server_major(connection) >= 13 else "txid_current_snapshot"
     _, end, running = str(query_scalar(connection, f"SELECT {function}()::text")).split(":")
     return Visibility(int(end), frozenset(int(xid) for xid in running.split(",") if xid))

@@ -172,7 +172,7 @@ class AutoStreamReader(SlotStreamReader):
         elif (prefers_walsender or not suits) and self._try_walsender():
             log.info(
                 "slot %s: read by walsender, %d bytes behind the server; peek would repeat %d bytes per batch",
-                slot.name, slot.sent_up_to - position.lsn, slot.decoded_again(position.lsn),
+                slot.name, slot.sent_up_to - position.lsn, slot.redecoded_bytes(position.lsn),
             )  # fmt: skip
             if start is not None and (self._has_end or self._is_in_checkpoint(position.lsn)):
                 # It need not be received.
@@ -211,4 +211,6 @@ def suits_peek(slot: Slot, position: Lsn, *, receives: bool, has_end: bool) -> b
     """
     behind = slot.sent_up_to - position
     least = PEEK_BACKLOG if receives else 0 if has_end else RECEIVE_BACKLOG
-    return behind > least and slot.decoded_again(position) <= _DECODED_AGAIN * max(min(behind, _BATCH), RECEIVE_BACKLOG)
+    return behind > least and slot.redecoded_bytes(position) <= _DECODED_AGAIN * max(
+        min(behind, _BATCH), RECEIVE_BACKLOG
+    )

@@ -77,7 +77,7 @@ def test_a_stream_warns_of_old_rows_without_defaults(old: Database) -> None:
     assert not any("NULL in old rows" in text for text in check(old.connection, Needs(slot=slot, publications=("p",))))
     old.execute("INSERT INTO t VALUES (1, 'x')", "ALTER TABLE t ADD w int DEFAULT 7")
     warnings = check(old.connection, Needs(slot=slot, publications=("p",)))
-    assert any("NULL in old rows in place of the default that ADD COLUMN gave public.t.w" in text for text in warnings)
+    assert any("NULL in old rows instead of the default that ADD COLUMN gave public.t.w" in text for text in warnings)
 
 
 def test_partitions_are_refused_by_their_own_replica_identity(old: Database, tmp_path: Path) -> None:

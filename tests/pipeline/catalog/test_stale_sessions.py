@@ -55,7 +55,7 @@ def test_a_table_that_is_published_while_a_transaction_which_has_written_it_is_o
         create_slot(db.connection, "stream")
         db.execute("CREATE PUBLICATION of_stream FOR TABLE one")
         (warning,) = check(db.connection, Needs(slot="stream", publications=("of_stream",)))
-        assert warning.startswith(f"This is PostgreSQL {version}, of before May 2025")
+        assert warning.startswith(f"This is PostgreSQL {version}, from before May 2025")
         options: dict[str, str] = {}
         if not is_ours:
             db.execute("CREATE PUBLICATION p FOR TABLE one")

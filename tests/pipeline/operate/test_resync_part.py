@@ -371,8 +371,8 @@ def keyed_rows(storage: Path) -> dict[tuple[object, ...], str]:
 
 
 UNKNOWN = {
-    "another column": ("v = 'old'", "names v, and may name columns of the key alone, which are id"),
-    "a place of a row": ("ctid = '(0,1)'", "names ctid, and may name columns of the key alone"),
+    "another column": ("v = 'old'", "names v, but may only name columns of the key: id"),
+    "a place of a row": ("ctid = '(0,1)'", "names ctid, but may only name columns of the key"),
     "no value of the type": ("id = 'x'", "the server does not accept the condition .* invalid input syntax"),
     "a large value": ("id = 99999999999999999999", "out of range"),
 }
@@ -577,7 +577,7 @@ def test_another_key_is_followed_first(db18: Database, tmp_path: Path) -> None:
     load = load_name(tmp_path, "public/t")
     resync_part(db18.settings, Storage(str(tmp_path)), T, parse_condition("id < 60"))
     renamed = ("ALTER TABLE t RENAME id TO number", "UPDATE t SET v = 'renamed' WHERE number < 20")
-    with pytest.raises(PartError, match="names id, and may name columns of the key alone"):
+    with pytest.raises(PartError, match="names id, but may only name columns of the key"):
         run(db18, tmp_path, RowCounter(before=lambda: db18.execute(*renamed)))
     run(db18, tmp_path)
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}

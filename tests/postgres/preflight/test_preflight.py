@@ -79,7 +79,7 @@ def test_other_slots(db18: Database) -> None:
         "SELECT pg_create_physical_replication_slot('physical')",
     )
     create_slot(db18.connection, "decided", two_phase=True)
-    assert "is a physical one" in findings(db18, Needs(slot="physical", publications=("p",)))[0]
+    assert "is a physical slot" in findings(db18, Needs(slot="physical", publications=("p",)))[0]
     assert "two_phase" in findings(db18, Needs(slot="decided", publications=("p",)))[0]
     assert findings(db18, Needs(slot="decided", publications=("p",), mode="walsender")) == []
     db18.execute("SELECT pg_drop_replication_slot('physical')")
@@ -95,7 +95,7 @@ def test_failover(db: Database) -> None:
     if db.major >= 17:
         create_slot(db.connection, "s")
         (finding,) = findings(db, needs)
-        assert finding == "Replication slot 's' was made without failover: it is gone when a standby takes over."
+        assert finding == "Replication slot 's' was created without failover: it is lost when a standby takes over."
 
 
 def test_what_a_snapshot_reads(db: Database) -> None:
@@ -245,8 +245,9 @@ def test_a_partition_whose_identity_is_not_that_of_the_table_it_is_read_as(db: D
     create_slot(db.connection, "s")
     (warning,) = findings(db, Needs(slot="s", publications=("p",)))
     assert warning == (
-        "The replica identity of public.other (read as public.root) differs from that of the table it is read as, whose "
-        "columns are shown as the key: old rows have other columns. Set the same with ALTER TABLE ... REPLICA IDENTITY."
+        "The replica identity of public.other (read as public.root) differs from the replica identity of the table "
+        "that it is read as, whose columns are shown as the key: old rows have other columns. Set the same with ALTER "
+        "TABLE ... REPLICA IDENTITY."
     )
     db.execute("ALTER PUBLICATION p SET (publish_via_partition_root = false)")
     assert findings(db, Needs(slot="s", publications=("p",))) == []
@@ -267,7 +268,7 @@ def test_a_partition_that_another_publication_has_as_its_root(db: Database) -> N
     assert warning.startswith("The server refuses UPDATE and DELETE on public.leaf, which")
     db.execute("ALTER TABLE leaf REPLICA IDENTITY DEFAULT")
     (finding,) = findings(db, needs)
-    assert "sends its changes as those of public.root: read that table, or leave that publication out." in finding
+    assert "sends its changes as changes of public.root: read that table, or omit that publication." in finding
     assert findings(db, replace(needs, tables=(TableName("public", "root"),))) == []
     assert query_published_tables(db.connection, needs.publications) == [("public", "root")]
     # The server sends them in the same way.
@@ -324,8 +325,8 @@ def test_columns_that_the_server_does_not_send(db: Database) -> None:
     db.execute("ALTER TABLE root ADD COLUMN after int DEFAULT 1")
     (warning,) = findings(db, needs)
     assert warning == (
-        "public.root.after came with ADD COLUMN ... DEFAULT: earlier rows have the default on the server, which is "
-        "not sent, and NULL in a copy. Set it in the copy, or UPDATE the rows on the server."
+        "public.root.after came with ADD COLUMN ... DEFAULT: earlier rows have the default on the server, "
+        "which does not send it, and NULL in a copy. Set it in the copy, or UPDATE the rows on the server."
     )
 
 

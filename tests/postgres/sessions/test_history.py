@@ -9,7 +9,7 @@ import pytest
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.server import query_wal_head
 from logicalrep.postgres.sessions.commit_log import CommitId, CommitLog
-from logicalrep.postgres.sessions.history_check import SentAgain
+from logicalrep.postgres.sessions.history_check import ResentCommits
 from logicalrep.postgres.sessions.replication import Replication
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.errors import LostPositionError
@@ -60,7 +60,7 @@ def sent(*commits: tuple[int, int, int], empty: Sequence[int] = ()) -> list[tupl
 def test_commits_that_are_sent_again(
     last: CommitId, start: int, commits: list[tuple[int, int, int]], refuted: str
 ) -> None:
-    check = SentAgain(last, position=POSITION, start=Lsn(start), judges_unknown=True)
+    check = ResentCommits(last, position=POSITION, start=Lsn(start), judges_unknown=True)
 
     def take() -> None:
         is_past = [check.take([message]) for message in sent(*commits)]
@@ -70,23 +70,23 @@ def test_commits_that_are_sent_again(
     if not refuted:
         take()
         return
-    with pytest.raises(LostPositionError, match=rf"\[WAL_DIVERGED\].*{refuted}.*put back"):
+    with pytest.raises(LostPositionError, match=rf"\[WAL_DIVERGED\].*{refuted}.*restored to an earlier state"):
         take()
 
 
 def test_transactions_without_changes_are_not_compared() -> None:
     """Servers before PostgreSQL 15 send them, and a reader does not keep them as evidence."""
-    check = SentAgain(LAST, position=POSITION, start=Lsn(100), judges_unknown=True)
+    check = ResentCommits(LAST, position=POSITION, start=Lsn(100), judges_unknown=True)
     assert not check.take(sent((200, 7, 70), (240, 8, 80), empty=[240]))
     check.finish()
 
 
 def test_a_session_that_left_out_commits_refutes_nothing() -> None:
-    check = SentAgain(LAST, position=POSITION, start=Lsn(100), judges_unknown=False)
+    check = ResentCommits(LAST, position=POSITION, start=Lsn(100), judges_unknown=False)
     check.take(sent((200, 7, 70), (240, 8, 80)))
     check.finish()
     with pytest.raises(LostPositionError):
-        SentAgain(LAST, position=POSITION, start=Lsn(100), judges_unknown=False).take(sent((200, 9, 70)))
+        ResentCommits(LAST, position=POSITION, start=Lsn(100), judges_unknown=False).take(sent((200, 9, 70)))
 
 
 def test_the_last_commit_before_a_position() -> None:

@@ -131,15 +131,15 @@ def test_a_slot_with_a_snapshot_that_is_made_while_a_table_is_rewritten(db16_and
 
 
 def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = creating.settle
+    advance_past_start = creating.advance_past_start
 
     def stand_in(connection: Connection, slot: Slot) -> bool:
         assert find_slot(db18.connection, "s") is None
-        is_settled = settle(connection, slot)
+        is_settled = advance_past_start(connection, slot)
         assert find_slot(db18.connection, "s") is None
         return is_settled
 
-    monkeypatch.setattr(creating, "settle", stand_in)
+    monkeypatch.setattr(creating, "advance_past_start", stand_in)
     slot = create_slot(db18.connection, "s")
     assert db18.rows(f"SELECT slot_name, temporary FROM pg_replication_slots WHERE database = '{db18.name}'") == [
         ("s", False)
@@ -151,7 +151,7 @@ def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monk
 def test_a_slot_that_cannot_be_moved_past_its_beginning_is_recreated(
     db18: Database, monkeypatch: pytest.MonkeyPatch, failures: int, is_made: bool
 ) -> None:
-    settle, tries = creating.settle, itertools.count(1)
+    advance_past_start, tries = creating.advance_past_start, itertools.count(1)
 
     def stand_in(connection: Connection, slot: Slot) -> bool:
         if next(tries) <= failures:
@@ -159,9 +159,9 @@ def test_a_slot_that_cannot_be_moved_past_its_beginning_is_recreated(
                 "DO $$ BEGIN RAISE 'could not map filenumber \"base/5/16470\" to relation OID' USING ERRCODE = 'XX000'; "
                 "END $$"
             )
-        return settle(connection, slot)
+        return advance_past_start(connection, slot)
 
-    monkeypatch.setattr(creating, "settle", stand_in)
+    monkeypatch.setattr(creating, "advance_past_start", stand_in)
     if is_made:
         assert create_slot(db18.connection, "s").restart_lsn
     else:

@@ -26,7 +26,7 @@ from logicalrep.postgres.retries import LOCKED, Wait
 from logicalrep.postgres.server import Connection, query_server_time, query_wal_head
 from logicalrep.postgres.sessions.server_connection import ServerConnection
 from logicalrep.postgres.slots.slot import Slot, query_slot
-from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of
+from logicalrep.postgres.timelines import Timeline, WalPosition, wal_divergence_reason
 from logicalrep.postgres.visibility import Visibility, query_visibility
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -237,7 +237,7 @@ class Catalog:
         # A standby tells none.
         if then == now or 0 in (then.id, now.id):
             return None
-        return self.run(lambda _: why_not_part_of(self._settings.connection, WalPosition(lsn, then), now))
+        return self.run(lambda _: wal_divergence_reason(self._settings.connection, WalPosition(lsn, then), now))
 
     def _tables(self, connection: Connection) -> dict[TableName, ServerTable]:
         published = ensure_publication(connection, self._publication, self._settings, at_start=False)

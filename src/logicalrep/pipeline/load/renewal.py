@@ -23,13 +23,13 @@ _CHECK_AGAIN = 0.05
 class RenewableSession(Protocol):
     """The reader of a slot."""
 
-    def begin_again(self, after: Lsn) -> None:
+    def restart_session(self, after: Lsn) -> None:
         """Have a new session begin once every commit before an LSN is acknowledged."""
         ...
 
     @property
     def is_to_begin_again(self) -> bool:
-        """Whether the session is one from before `begin_again`."""
+        """Whether the session is one from before `restart_session`."""
         ...
 
 
@@ -68,7 +68,7 @@ class Renewal:
             # Every transaction that had written when the making of the slot began has ended before its position.
             with hold_temporary_snapshot(self._settings, self._waiting) as snapshot:
                 position = snapshot.lsn
-            self._session.begin_again(position)
+            self._session.restart_session(position)
             while self._session.is_to_begin_again:
                 self._waiting.check()
                 self._waiting.say(

@@ -32,7 +32,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_tables
 from logicalrep.postgres.server import query_server_identity
 from logicalrep.postgres.slots.advancing import drop_slot
-from logicalrep.postgres.slots.positions import why_not_within_wal
+from logicalrep.postgres.slots.positions import outside_wal_reason
 from logicalrep.postgres.slots.slot import find_slot
 from logicalrep.postgres.table_rows.conditions import Condition
 from logicalrep.transactions.table_names import TableName, table_name
@@ -95,7 +95,7 @@ def resync(
             or current_slot.lost is not None
             # A slot that is behind does not prove that the server has what the tables have.
             or current_slot.confirmed.lsn != state.lsn
-            or why_not_within_wal(settings, current_slot, state.position(system)) is not None
+            or outside_wal_reason(settings, current_slot, state.position(system)) is not None
         )
         if not tables and is_useless:
             confirm_names(storage, identity, slot=slot, publication=publication)

@@ -163,13 +163,13 @@ class ChangeReceiver(SlotReceiver):
         """Return the evidence of an LSN that is not before the acknowledged one; None if there is none yet."""
         return self.replication.history_before(lsn)
 
-    def begin_again(self, after: Lsn) -> None:
+    def restart_session(self, after: Lsn) -> None:
         """Have a new session of the server begin once every commit before an LSN is acknowledged."""
         self._begins_after = after
 
     @property
     def is_to_begin_again(self) -> bool:
-        """Whether the session is one from before `begin_again`, until what there is has been acknowledged."""
+        """Whether the session is one from before `restart_session`, until what there is has been acknowledged."""
         return self._begins_after is not None
 
     # In the thread
@@ -189,7 +189,7 @@ class ChangeReceiver(SlotReceiver):
         self._finish()
         self._acknowledge()
         if self._begins_after is not None and self.replication.acknowledged >= self._begins_after:
-            self.replication.begin_again()
+            self.replication.restart_session()
             self._begins_after = None
         self._wait_for_room()
 

@@ -31,9 +31,9 @@ from logicalrep.postgres.retries import LOCKED, Wait, retry
 from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
 from logicalrep.postgres.slots.creating import keep_on_standbys
 from logicalrep.postgres.slots.errors import LostPositionError, SlotError
-from logicalrep.postgres.slots.positions import why_not_within_wal
+from logicalrep.postgres.slots.positions import outside_wal_reason
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
-from logicalrep.postgres.snapshots import WRITERS_INTERVAL, run_and_tell_waits
+from logicalrep.postgres.snapshots import WRITERS_INTERVAL, run_and_report_waits
 from logicalrep.transactions.table_names import TableName, table_name
 from logicalrep_runtime.scalars import Lsn
 
@@ -108,7 +108,7 @@ def _prepare_with(
         connection.execute("SET lock_timeout = 0")
         with settings.connection.connect() as now:
             writers = Wait(stop=stop, say=passing(observer, WaitReported), interval=WRITERS_INTERVAL)
-            run_and_tell_waits(lambda: ensure_slot(connection, needs), connection, now, writers)
+            run_and_report_waits(lambda: ensure_slot(connection, needs), connection, now, writers)
         slot = query_slot(connection, identity.slot)
         if state.lsn and slot.confirmed.lsn > state.lsn:
             raise SlotError(
@@ -209,7 +209,7 @@ def _slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
 
 def _check_position(settings: ReplicateSettings, state: State, identity: Identity, slot: Slot) -> None:
     """Raise SlotError if the tables have commits that the server does not have."""
-    reason = why_not_within_wal(settings.connection, slot, state.position(identity.system_identifier))
+    reason = outside_wal_reason(settings.connection, slot, state.position(identity.system_identifier))
     if reason is not None:
         raise _diverged(reason)
 

@@ -1,4 +1,4 @@
-"""The checks before a reader starts: server, role, slot and publications. Each finding says what to do."""
+"""The checks before a reader starts: server, role, slot and publications. Each finding has its remedy."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from psycopg import sql
 from logicalrep.postgres.preflight.findings import Findings, Needs, PreflightError
 from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError, refuse_synchronous
 from logicalrep.postgres.preflight.tables import check_tables
-from logicalrep.postgres.publications import query_entries_of_now
+from logicalrep.postgres.publications import query_current_entries
 from logicalrep.postgres.server import Connection, newest_protocol, query_scalar, server_major
 from logicalrep.postgres.server_faults import loses_new_tables
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import find_slot
 
 RESTART = "-- Restart the server now."
-"""The line of a script after which settings apply."""
+"""The line in a script after which settings take effect."""
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 _MAKE_ANOTHER = (
     "name another slot, and give a stream the option create_slot = true, or run "
@@ -45,7 +45,7 @@ def query_findings(connection: Connection, needs: Needs) -> Findings:
 
 
 def check_role(connection: Connection) -> None:
-    """Raise PreflightError if the role may not replicate, and so neither make nor drop slots."""
+    """Raise PreflightError if the role may not replicate: it can neither create nor drop slots."""
     findings = Findings()
     _check_role(connection, findings)
     if findings.errors:
@@ -53,7 +53,7 @@ def check_role(connection: Connection) -> None:
 
 
 def ensure_slot(connection: Connection, needs: Needs) -> None:
-    """Create the slot if it is absent and `needs` allows it."""
+    """Create the slot if it does not exist and `needs` allows it."""
     if needs.create_slot and find_slot(connection, needs.slot) is None:
         create_slot(connection, needs.slot, two_phase=needs.two_phase, failover=needs.failover)
 
@@ -65,12 +65,12 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         return
     if loses_new_tables(connection) and not needs.fills_defaults:
         findings.warnings.append(
-            f"This is PostgreSQL {connection.info.parameter_status('server_version')}, of before May 2025: a reader "
-            "may get no changes of a table that joins a publication while a transaction which has written it is open. "
-            "Upgrade to 17.5, 16.9, 15.13, 14.18, 13.21 or later."
+            f"This is PostgreSQL {connection.info.parameter_status('server_version')}, from before May 2025: a "
+            "reader may get no changes of a table that is added to a publication while a transaction that has written "
+            "it is open. Upgrade to 17.5, 16.9, 15.13, 14.18, 13.21 or later."
         )
     wal_level = query_scalar(connection, "SELECT current_setting('wal_level')")
-    # From PostgreSQL 19 on, a server with wal_level = replica raises its level by itself for a logical slot.
+    # Since PostgreSQL 19, a server with wal_level = replica raises its level for a logical slot.
     enough = ("replica", "logical") if major >= 19 else ("logical",)
     if wal_level not in enough:
         findings.add_error(
@@ -84,7 +84,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
     if timeout != "0":
         findings.warnings.append(
             f"idle_replication_slot_timeout is {timeout}: a slot without a reader for that time is lost"
-            + ("" if needs.mode == "walsender" else ", and mode = peek reads it only when there is something new")
+            + ("" if needs.mode == "walsender" else ", and mode = peek reads the slot only if there are new changes")
             + ". Read it more often, or run ALTER SYSTEM SET idle_replication_slot_timeout = 0 and reload the "
             "configuration."
         )
@@ -95,24 +95,24 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
             f"protocol_version is {needs.protocol_version}, but PostgreSQL {major} speaks at most {newest}: leave the "
             "option out.",
         )
-    for option, wanted, since in (
+    for option, is_requested, since in (
         ("binary", needs.binary, 14),
         ("messages", needs.messages, 14),
         ("two_phase", needs.two_phase, 15),
         ("origin", needs.origin is not None, 16),
         ("failover", needs.failover, 17),
     ):
-        if wanted and major < since:
+        if is_requested and major < since:
             findings.add_error(
                 "SERVER_LACKS_OPTION", f"The option {option} needs PostgreSQL {since}, this is {major}: leave it out."
             )
     version = min(needs.protocol_version or newest, newest)
-    for setting, wanted, least in (
+    for setting, is_requested, least in (
         ("streaming = on", needs.streaming == "on", 2),
         ("streaming = parallel", needs.streaming == "parallel", 4),
         ("two_phase", needs.two_phase and major >= 15, 3),
     ):
-        if wanted and version < least and needs.mode != "peek":
+        if is_requested and version < least and needs.mode != "peek":
             findings.add_error(
                 "OPTION_INVALID",
                 f"The option {setting} needs protocol version {least}, the reader's is {version}: leave the option out"
@@ -130,11 +130,11 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
             + ("." if needs.snapshot or needs.makes_publications else ", or use mode = peek."),
             settings=("ALTER SYSTEM SET max_wal_senders = 10", RESTART),
         )
-    for option, wanted in (
+    for option, is_requested in (
         ("streaming", needs.streaming in ("on", "parallel") and needs.mode != "walsender"),
         ("two_phase", needs.two_phase and needs.mode == "peek"),
     ):
-        if wanted:
+        if is_requested:
             findings.add_error(
                 "OPTION_INVALID", f"The option {option} needs mode = walsender: use that mode, or leave {option} out."
             )
@@ -143,7 +143,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
 def _check_role(connection: Connection, findings: Findings) -> None:
     allowed = query_scalar(connection, "SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user")
     if not allowed:
-        # Managed services grant the right through a role of their own.
+        # Managed services grant the right through their own roles.
         allowed = query_scalar(
             connection,
             "SELECT bool_or(pg_has_role(current_user, oid, 'member')) FROM pg_roles "
@@ -159,17 +159,16 @@ def _check_role(connection: Connection, findings: Findings) -> None:
 
 
 def _check_standby(connection: Connection, needs: Needs, findings: Findings) -> None:
-    """Refuse a walsender for which the application's commits would wait."""
-    # Without publications, a slot is made that nobody reads yet.
+    # A walsender without publications only creates a slot, which nobody reads yet.
     if needs.mode == "peek" or not needs.publications:
         return
     try:
         if warning := refuse_synchronous(connection, needs.slot):
             findings.warnings.append(warning)
     except SynchronousStandbyError as error:
-        way = "" if needs.fills_defaults else ", or use mode = peek"
-        said = error.description
-        findings.add_error(error.code, f"{said[0].upper()}{said[1:]}{way}.", settings=error.settings)
+        alternative = "" if needs.fills_defaults else ", or use mode = peek"
+        text = error.description
+        findings.add_error(error.code, f"{text[0].upper()}{text[1:]}{alternative}.", settings=error.settings)
 
 
 def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> None:
@@ -177,8 +176,8 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
     if slot is None and not _SLOT_NAME.fullmatch(needs.slot):
         findings.add_error(
             "OPTION_INVALID",
-            f"Replication slot {needs.slot!r} cannot exist: a slot's name has small letters, digits and underscores, "
-            "63 at most.",
+            f"Replication slot {needs.slot!r} cannot exist: a slot's name has at most 63 lower-case letters, digits "
+            "and underscores.",
         )
         return
     if slot is None:
@@ -198,7 +197,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
                     f"Creating the first logical slot raises effective_wal_level from {level} to logical, which waits "
                     "for a checkpoint."
                 )
-        # The snapshot is that of a second slot.
+        # A second slot provides the snapshot.
         if free < (2 if needs.snapshot else 1):
             findings.add_error(
                 "NO_FREE_SLOT",
@@ -209,7 +208,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         return
     name = repr(slot.name)
     if slot.plugin is None:
-        findings.add_error("SLOT_UNUSABLE", f"Replication slot {name} is a physical one: {_MAKE_ANOTHER}")
+        findings.add_error("SLOT_UNUSABLE", f"Replication slot {name} is a physical slot: {_MAKE_ANOTHER}")
         return
     if slot.plugin != "pgoutput":
         findings.add_error("SLOT_UNUSABLE", f"Replication slot {name} has the plugin {slot.plugin}: {_MAKE_ANOTHER}")
@@ -228,8 +227,8 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         )
     if slot.active_pid is not None:
         findings.warnings.append(
-            f"Replication slot {name} is in use by process {slot.active_pid}; the start waits for it a while: each "
-            "reader needs a slot of its own."
+            f"Replication slot {name} is in use by process {slot.active_pid}: the start waits a while for the slot. "
+            "Each reader needs its own slot."
         )
     if slot.standbys_warning is not None:
         findings.warnings.append(slot.standbys_warning)
@@ -240,18 +239,18 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         )
     if needs.failover and not slot.failover:
         findings.warnings.append(
-            f"Replication slot {name} was made without failover: it is gone when a standby takes over."
+            f"Replication slot {name} was created without failover: it is lost when a standby takes over."
         )
     if slot.two_phase and needs.mode == "peek":
         findings.add_error(
             "SLOT_UNUSABLE",
-            f"Replication slot {name} has two_phase, which mode = peek cannot read: use mode = walsender, or "
-            "a slot without it, from which prepared transactions come when they are committed.",
+            f"Replication slot {name} has two_phase, which mode = peek cannot read: use mode = walsender, or a slot "
+            "without two_phase, which sends prepared transactions at COMMIT PREPARED.",
         )
 
 
 def _check_publications(connection: Connection, needs: Needs, findings: Findings) -> None:
-    rows = query_entries_of_now(
+    rows = query_current_entries(
         connection,
         "SELECT pubname, count(tablename) FROM pg_publication "
         "LEFT JOIN pg_publication_tables USING (pubname) WHERE pubname = ANY(%s) GROUP BY pubname",

@@ -1,4 +1,4 @@
-"""A reader's requirements, and the findings that keep it from starting."""
+"""A reader's requirements, and the findings that prevent its start."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from logicalrep_runtime.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason why a reader cannot start."""
+    """A reason why a reader cannot start."""
 
     code: str
     text: str
-    """One sentence with the problem and its remedy."""
+    """A sentence with the problem and its remedy."""
     statements: tuple[str, ...] = ()
-    """The statements of the remedy, for its script."""
+    """The statements of the remedy, for the script."""
     settings: tuple[str, ...] = ()
-    """Those that change the server's configuration, which no transaction can have."""
+    """Statements that change the server's configuration, which cannot run in a transaction."""
 
     def __str__(self) -> str:
         return f"[{self.code}] {visible(self.text)}"
 
 
 class PreflightError(SlotError):
-    """All reasons why a reader cannot start: a line for each finding, with its own code in front."""
+    """All reasons why a reader cannot start: a line for each finding, which starts with the finding's code."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         super().__init__(findings, code=findings[0].code)
@@ -40,40 +40,40 @@ class PreflightError(SlotError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """The options of a reader that the server must allow."""
+    """The options of a reader, which the server must support."""
 
     slot: str
     publications: tuple[str, ...]
     mode: Literal["auto", "peek", "walsender"] = "peek"
     create_slot: bool = False
-    """Whether the reader creates an absent slot."""
+    """Whether the reader creates a missing slot."""
     failover: bool = False
     protocol_version: int | None = None
     messages: bool = False
     origin: str | None = None
     two_phase: bool = False
     streaming: str | None = None
-    """The option as given; None for the protocol version's default."""
+    """The option; None for the protocol version's default."""
     binary: bool = False
     moves_slot: bool = True
     """Whether the reader advances the slot."""
     tables: tuple[TableName, ...] = ()
-    """The tables to read; empty for all."""
+    """The tables to read; empty for all published tables."""
     fills_defaults: bool = False
-    """Whether the reader gives a new column's default to earlier rows, which the server does not send, by itself."""
+    """Whether the reader sets a new column's default in earlier rows, which the server does not send."""
     snapshot: bool = False
-    """Whether the slot is created with a snapshot, from which the tables themselves are read."""
+    """Whether the slot is created with a snapshot to copy the tables."""
     makes_publications: bool = False
-    """Whether the publications are made by the reader, and so need not be there yet."""
+    """Whether the reader creates the publications, so that they may be missing."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """The errors that keep the reader from starting, and the warnings."""
+    """The errors that prevent the reader's start, and the warnings."""
 
     errors: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add_error(self, code: str, text: str, *statements: str, settings: tuple[str, ...] = ()) -> None:
-        """Add a reason why the reader cannot start, with the statements that help."""
+        """Add a reason why the reader cannot start, with the statements of the remedy."""
         self.errors.append(Finding(code, text, statements, settings))

@@ -1,7 +1,7 @@
-"""Whether the server's commits wait for a reader, as for a synchronous standby. Needs psycopg 3.
+"""Checks whether the server's commits wait for a reader, as for a synchronous standby. Needs psycopg 3.
 
 A walsender counts as a standby if `synchronous_standby_names` has its application_name, or `*`. A reader acknowledges
-once its changes are stored, seconds later or, while it is paused, much later: each COMMIT would wait for that.
+changes when they are stored, seconds later or, while it is paused, much later: each COMMIT would wait.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from logicalrep.postgres.server import Connection, query_scalar
 from logicalrep.postgres.slots.errors import SlotError
 
 State = Literal["async", "potential", "sync", "quorum"]
-"""The server's words for a walsender: it is none, it may become one, it is one, it is one of several that may do."""
+"""`sync_state`: no commit waits for the walsender; commits may come to wait; they wait; they wait for a quorum."""
 
 _TOKENS = re.compile(r'"((?:[^"]|"")*)"|([*(),])|([^\s*(),"]+)')
 _SETTING = """
@@ -36,11 +36,11 @@ ORDER BY 1
 
 
 class SynchronousStandbyError(SlotError):
-    """A reader for which the server's commits wait, or may come to wait; the text has the statement that helps."""
+    """The server's commits wait, or may come to wait, for the reader; the text has the remedy."""
 
     code = "SYNCHRONOUS_STANDBY"
     settings: tuple[str, ...] = ()
-    """The statements that help."""
+    """The statements of the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class StandbyNames:
 
     @classmethod
     def parse(cls, text: str) -> StandbyNames:
-        """Return the content of a setting that the server has accepted.
+        """Return the content of a valid setting.
 
         Example:
             >>> StandbyNames.parse('ANY 2 (s1, "s 2", *)')
@@ -73,7 +73,7 @@ class StandbyNames:
         return cls("ANY" if is_any else "FIRST", int(head[-1]) if head else 1, names)
 
     def state(self, application: str) -> State:
-        """Return the state of a walsender by its application_name, if all others are there too."""
+        """Return a walsender's state by its application_name, assuming that all standbys are connected."""
         for priority, name in enumerate(self.names):
             if name == "*" or name.lower() == application.lower():
                 if self.method == "ANY":
@@ -81,11 +81,11 @@ class StandbyNames:
                 return "sync" if priority < self.count else "potential"
         return "async"
 
-    def without(self, application: str, others: tuple[str, ...]) -> str:
-        """Return the setting's text without a walsender; `others` are the standbys that `*` stands for."""
+    def without(self, application: str, standbys: tuple[str, ...]) -> str:
+        """Return the setting's text without a walsender, with the standbys in place of `*`."""
         names: list[str] = []
         for name in self.names:
-            names += [other for other in others if other not in self.names] if name == "*" else [name]
+            names += [other for other in standbys if other not in self.names] if name == "*" else [name]
         names = [name for name in dict.fromkeys(names) if name.lower() != application.lower()]
         if not names:
             return ""
@@ -94,7 +94,7 @@ class StandbyNames:
 
 
 def query_synchronous(connection: Connection, slot: str) -> tuple[State, bool, str, str]:
-    """Return the state of a slot's walsender, or of one to come, whether the role sees it, the cause, and the remedy.
+    """Return the state of a slot's current or future walsender, whether the role sees it, the cause, and the remedy.
 
     Args:
         connection: a connection with the application_name of the walsender.
@@ -109,27 +109,28 @@ def query_synchronous(connection: Connection, slot: str) -> tuple[State, bool, s
         state = query_scalar(connection, _STATE, slot) or state
     if state == "async":
         return state, sees, "", ""
-    others = tuple(name for (name,) in connection.execute(_OTHERS, (application,)).fetchall())
-    remedy = names.without(application, others).replace("'", "''")
+    standbys = tuple(name for (name,) in connection.execute(_OTHERS, (application,)).fetchall())
+    remedy = names.without(application, standbys).replace("'", "''")
     return (
         state,
         sees,
-        f"synchronous_standby_names is {setting!r}, which takes this reader, {application!r}, for a standby",
+        f"synchronous_standby_names is {setting!r}, which includes this reader, {application!r}, as a standby",
         f"ALTER SYSTEM SET synchronous_standby_names = '{remedy}'",
     )
 
 
 def refuse_synchronous(connection: Connection, slot: str) -> str | None:
-    """Return a warning if commits may come to wait for the reader of a slot; None if there is nothing to say.
+    """Return a warning if commits may come to wait for the reader of a slot; None if they never wait.
 
-    Raises SynchronousStandbyError if they do, or would, or if the role could not see that they do.
+    Raises:
+        SynchronousStandbyError: commits wait or would wait for the reader, or the role could not see that they wait.
     """
     state, sees, cause, remedy = query_synchronous(connection, slot)
     if state == "async":
         return None
     text = f"{cause}: run {remedy} and {_RELOAD}"
     if state == "potential" and sees:
-        return f"Each COMMIT waits for this reader once other standbys are away: {text}."
+        return f"Each COMMIT waits for this reader if other standbys disconnect: {text}."
     effect = "waits for this reader until its changes are stored"
     if state == "potential":
         effect = "may come to wait for this reader, which the role could not see without pg_read_all_stats"

@@ -1,4 +1,4 @@
-"""The checks of a reader's tables: that they are published, and which of their changes the server does not send."""
+"""The checks of a reader's tables: publication, rights, and changes that the server does not send."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.server import Connection, server_major
 from logicalrep.postgres.server_faults import sends_defaults_as_null, sends_unlisted_columns, version_text
 
-# The tables of given OIDs, each with the tables that hold its rows (its partitions, or itself), and with the columns of
-# their replica identities, if a valid index or REPLICA IDENTITY FULL provides one.
+# Tables by OID, with the tables that hold their rows (their partitions, or the tables themselves), and the columns of
+# their replica identities if a valid index or REPLICA IDENTITY FULL provides one.
 _FILES = """
 WITH files AS (
     SELECT root.oid AS root, {} AS oid FROM unnest(%s::oid[]) AS root(oid) {}
@@ -50,7 +50,7 @@ def check_tables(connection: Connection, needs: Needs, findings: Findings) -> No
             findings.add_error(
                 "TABLE_NOT_PUBLISHED",
                 f"Table {name} is not published by its own name: a publication with publish_via_partition_root sends "
-                f"its changes as those of {table.under}: read that table, or leave that publication out.",
+                f"its changes as changes of {table.under}: read that table, or omit that publication.",
             )
     _refuse_column_lists(connection, needs, findings)
     read = [table for name, table in published.items() if not needs.tables or name in needs.tables]
@@ -65,7 +65,7 @@ def check_tables(connection: Connection, needs: Needs, findings: Findings) -> No
 
 
 def _refuse_column_lists(connection: Connection, needs: Needs, findings: Findings) -> None:
-    """Refuse column lists on servers that send other columns: one such row ends the reading of all tables."""
+    # A row with unlisted columns would stop the reader for all tables.
     if not sends_unlisted_columns(connection):
         return
     rows = connection.execute(
@@ -79,12 +79,12 @@ def _refuse_column_lists(connection: Connection, needs: Needs, findings: Finding
         findings.add_error(
             "SERVER_SENDS_UNLISTED",
             f"{version_text(connection)} sends old rows with columns that the publication does not list, of "
-            f"{_some([name for (name,) in rows])}: upgrade to 15.2 or later, or publish all columns.",
+            f"{_first_names([name for (name,) in rows])}: upgrade to 15.2 or later, or publish all columns.",
         )
 
 
 def _check_identities(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
-    """Warn of tables without a replica identity: the server refuses their updates and deletes, for each partition."""
+    # The server refuses updates and deletes of a partition without a replica identity.
     rows = _query_files(
         connection,
         tables,
@@ -95,19 +95,22 @@ def _check_identities(connection: Connection, tables: list[PublishedTable], find
     refused = list(dict.fromkeys(name for name, identity, _, _ in rows if identity is None))
     if refused:
         findings.warnings.append(
-            f"The server refuses UPDATE and DELETE on {_some(refused)}, which have no replica identity: add a primary "
-            f"key that is not deferrable, or run ALTER TABLE {refused[0]} REPLICA IDENTITY FULL."
+            f"The server refuses UPDATE and DELETE on {_first_names(refused)}, which have no replica identity: add a "
+            f"primary key that is not deferrable, or run ALTER TABLE {refused[0]} REPLICA IDENTITY FULL."
         )
-    others = [f"{name} (read as {root})" for name, identity, root, differs in rows if identity is not None and differs]
-    if others:
+    differing = [
+        f"{name} (read as {root})" for name, identity, root, differs in rows if identity is not None and differs
+    ]
+    if differing:
         findings.warnings.append(
-            f"The replica identity of {_some(others)} differs from that of the table it is read as, whose columns are "
-            "shown as the key: old rows have other columns. Set the same with ALTER TABLE ... REPLICA IDENTITY."
+            f"The replica identity of {_first_names(differing)} differs from the replica identity of the table that it "
+            "is read as, whose columns are shown as the key: old rows have other columns. Set the same with ALTER "
+            "TABLE ... REPLICA IDENTITY."
         )
 
 
 def _check_rights(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
-    """Check the right to read each partition, as a snapshot reads them one by one."""
+    # A snapshot reads partitions one by one, so that the role needs the right to read each of them.
     rows = _query_files(
         connection,
         tables,
@@ -122,7 +125,7 @@ def _check_rights(connection: Connection, tables: list[PublishedTable], findings
 
 
 def _check_generated(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
-    """Warn of generated columns, which exist since PostgreSQL 12 and can be published since 18."""
+    # Generated columns exist since PostgreSQL 12 and can be published since 18.
     major = server_major(connection)
     if major < 12:
         return
@@ -131,16 +134,18 @@ def _check_generated(connection: Connection, tables: list[PublishedTable], findi
         "WHERE attrelid = ANY (%s::oid[]) AND attgenerated <> '' AND NOT attisdropped ORDER BY attrelid, attnum",
         ([table.oid for table in tables],),
     ).fetchall()
-    missing = _columns(tables, rows, lambda table, column: major < 18 or not _has(table, column))
+    missing = _columns(tables, rows, lambda table, column: major < 18 or not _is_published_column(table, column))
     if missing:
         way = (
             "" if major < 18 else ", unless its publication has publish_generated_columns = stored and they are stored"
         )
-        findings.warnings.append(f"The server does not send generated columns{way}: a copy lacks {_some(missing)}.")
+        findings.warnings.append(
+            f"The server does not send generated columns{way}: a copy lacks {_first_names(missing)}."
+        )
 
 
 def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTable], findings: Findings) -> None:
-    """Warn of columns that were added with a default after the slot's position: the filled rows are not sent."""
+    # The server does not send the rows that ADD COLUMN ... DEFAULT fills after the slot's position.
     if server_major(connection) < 11:
         return
     rows = _query_files(
@@ -152,16 +157,15 @@ def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTab
         "AND age(attribute.xmin) <= age(slot.catalog_xmin) ORDER BY 1, 2",
         slot,
     )
-    added = _columns(tables, rows, _has)
+    added = _columns(tables, rows, _is_published_column)
     if added:
         findings.warnings.append(
-            f"{_some(added)} came with ADD COLUMN ... DEFAULT: earlier rows have the default on the server, which "
-            "is not sent, and NULL in a copy. Set it in the copy, or UPDATE the rows on the server."
+            f"{_first_names(added)} came with ADD COLUMN ... DEFAULT: earlier rows have the default on the server, "
+            "which does not send it, and NULL in a copy. Set it in the copy, or UPDATE the rows on the server."
         )
 
 
 def _check_old_rows(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
-    """Warn of columns whose default the server leaves out of old rows."""
     if not sends_defaults_as_null(connection):
         return
     rows = _query_files(
@@ -171,37 +175,34 @@ def _check_old_rows(connection: Connection, tables: list[PublishedTable], findin
         "JOIN pg_class AS class ON class.oid = files.oid AND class.relreplident = 'f' "
         "JOIN pg_attribute AS attribute ON attribute.attrelid = files.oid AND attribute.atthasmissing ORDER BY 1, 2",
     )
-    if lacking := _columns(tables, rows, _has):
+    if lacking := _columns(tables, rows, _is_published_column):
         findings.warnings.append(
-            f"{version_text(connection)} sends NULL in old rows in place of the default that ADD COLUMN gave "
-            f"{_some(lacking)}: upgrade to 15.6, 16.2 or later, or run VACUUM FULL, which stores it in each row."
+            f"{version_text(connection)} sends NULL in old rows instead of the default that ADD COLUMN gave "
+            f"{_first_names(lacking)}: upgrade to 15.6, 16.2 or later, or run VACUUM FULL, which stores it in each row."
         )
 
 
 def _query_files(
     connection: Connection, tables: list[PublishedTable], query: str, *parameters: object
 ) -> list[TupleRow]:
-    """Return the rows of a query over the tables' files and identities."""
-    # Before PostgreSQL 13 a partitioned table is published as its partitions.
+    # Before PostgreSQL 13, partitioned tables are published as their partitions.
     tree = "LEFT JOIN LATERAL pg_partition_tree(root.oid) AS part ON part.isleaf"
     has_trees = server_major(connection) >= 13
     files = _FILES.format("coalesce(part.relid, root.oid)", tree) if has_trees else _FILES.format("root.oid", "")
     return connection.execute((files + query).encode(), ([table.oid for table in tables], *parameters)).fetchall()
 
 
-def _has(table: PublishedTable, column: str) -> bool:
-    """Return whether a column is published, as far as the publications list columns."""
+def _is_published_column(table: PublishedTable, column: str) -> bool:
     return table.columns is None or column in table.columns
 
 
 def _columns(
-    tables: list[PublishedTable], rows: Iterable[TupleRow], is_meant: Callable[[PublishedTable, str], bool]
+    tables: list[PublishedTable], rows: Iterable[TupleRow], is_selected: Callable[[PublishedTable, str], bool]
 ) -> list[str]:
-    """Return the qualified names of the columns that `is_meant` accepts; a row has the table's OID and the column."""
-    of_oid = {table.oid: table for table in tables}
-    return [f"{of_oid[oid].name}.{column}" for oid, column in rows if is_meant(of_oid[oid], column)]
+    # A row has the table's OID and the column. Returns the qualified names of the selected columns.
+    tables_by_oid = {table.oid: table for table in tables}
+    return [f"{tables_by_oid[oid].name}.{column}" for oid, column in rows if is_selected(tables_by_oid[oid], column)]
 
 
-def _some(names: list[str]) -> str:
-    """Return the first three names as text."""
+def _first_names(names: list[str]) -> str:
     return ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")

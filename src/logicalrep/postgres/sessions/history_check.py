@@ -1,9 +1,9 @@
-"""The proof that a server still has the history that a reader has read: it sends the reader's last commit again.
+"""The proof that a server still has the history that a reader has read: the server sends the last commit again.
 
-A server that was put back to an earlier state has the slot of then. It decodes its WAL from the slot's position, and
+A server that was restored to an earlier state has an earlier slot. It decodes its WAL from the slot's position, and
 therefore sends other commits before the reader's position than the reader has received. A slot at the reader's
-position proves the history by itself, because it was acknowledged up to there. A slot that is behind proves nothing:
-PostgreSQL stores the acknowledged position late, so that a crash puts it back too.
+position proves the history, because it was acknowledged there. A slot before the position proves nothing: PostgreSQL
+stores the acknowledged position late, so that a crash also moves it back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.sessions.commit_log import CommitId
 from logicalrep.postgres.sessions.walsender import Received, Walsender
 from logicalrep.postgres.silence import Backend
-from logicalrep.postgres.slots.positions import diverged
+from logicalrep.postgres.slots.positions import divergence_error
 from logicalrep.transactions.tags import BEGIN, COMMIT, DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
 from logicalrep_protocol import v1
 from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn
@@ -24,23 +24,23 @@ from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn
 _CHANGES = frozenset((INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE))
 
 
-class SentAgain:
-    """The commits that a server sends again before a reader's position, compared with the last one of the reader.
+class ResentCommits:
+    """Compares the commits that a server sends again before a reader's position with the reader's last commit.
 
     Example:
-        >>> sent = SentAgain(last, position=Lsn("0/5000"), start=Lsn("0/1000"), judges_unknown=True)
+        >>> sent = ResentCommits(last, position=Lsn("0/5000"), start=Lsn("0/1000"), judges_unknown=True)
         >>> sent.take(messages)
         >>> sent.finish()
     """
 
     def __init__(self, last: CommitId, *, position: Lsn, start: Lsn, judges_unknown: bool) -> None:
-        """Take what the reader has.
+        """Set the reader's evidence.
 
         Args:
             last: the reader's last commit with changes before `position`.
-            position: the reader's position, before which it has every commit.
-            start: the position from which on the server sends commits.
-            judges_unknown: whether a later commit that the reader has not received refutes the history.
+            position: the reader has every commit before it.
+            start: the server sends the commits from this position on.
+            judges_unknown: whether a later commit that the reader lacks refutes the history.
         """
         self._last = last
         self._position = position
@@ -51,7 +51,7 @@ class SentAgain:
         self._has_changes = False
 
     def take(self, messages: Sequence[tuple[int, bytes]]) -> bool:
-        """Take messages of version 1; return whether all before the position were sent. Raises LostPositionError."""
+        """Compare messages of version 1; return whether the position is reached. Raises LostPositionError."""
         for _, data in messages:
             tag = data[0]
             if tag == BEGIN:
@@ -64,7 +64,7 @@ class SentAgain:
             elif tag in _CHANGES:
                 self._has_changes = True
             elif tag == COMMIT and self._open is not None:
-                # Servers before PostgreSQL 15 send transactions without changes too.
+                # Before PostgreSQL 15 servers also send transactions without changes.
                 if self._has_changes:
                     self._compare(self._open)
                 self._open = None
@@ -73,23 +73,23 @@ class SentAgain:
     def finish(self) -> None:
         """Raise LostPositionError if the reader's last commit was not sent again."""
         if self._is_missing:
-            raise diverged(
+            raise divergence_error(
                 f"this reader is at {self._position} and has {self._last}, but the server, whose slot is at "
-                f"{self._start}, does not have that commit: it was put back to an earlier state"
+                f"{self._start}, does not have that commit: the server was restored to an earlier state"
             )
 
     def _compare(self, commit: CommitId) -> None:
         if commit == self._last:
             self._is_missing = False
         elif commit.lsn == self._last.lsn or (commit.lsn > self._last.lsn and self._judges_unknown):
-            raise diverged(
-                f"this reader is at {self._position} and has not received {commit} of the server: the server was put "
-                "back to an earlier state, and has written other transactions since"
+            raise divergence_error(
+                f"this reader is at {self._position} and has not received {commit} of the server: the server was "
+                "restored to an earlier state, and has written other transactions since"
             )
 
 
 class HistoryCheck:
-    """A session that reads a slot from its position up to that of the reader, and acknowledges nothing."""
+    """A session that reads a slot from its position to the reader's position, and acknowledges nothing."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class HistoryCheck:
         position: Lsn,
         judges_unknown: bool,
         silence: float,
-        left: Backend | None,
+        previous_backend: Backend | None,
     ) -> None:
         """Connect and start.
 
@@ -109,18 +109,20 @@ class HistoryCheck:
             settings: the server.
             slot: the slot's name.
             options: the options of the reader's sessions.
-            last: as for `SentAgain`.
-            position: as for `SentAgain`.
-            judges_unknown: as for `SentAgain`.
-            silence: as for `Walsender`.
-            left: as for `Walsender`.
+            last: see `ResentCommits`.
+            position: see `ResentCommits`.
+            judges_unknown: see `ResentCommits`.
+            silence: see `Walsender`.
+            previous_backend: see `Walsender`.
 
-        Raises what `Walsender` raises.
+        Raises the errors of `Walsender`.
         """
-        # A stream of large transactions, or of prepared ones, has no other commits.
-        whole = replace(options, proto_version=1, streaming="off", two_phase=False)
-        self.session = Walsender(settings, slot, whole, silence=silence, left=left)
-        self._sent = SentAgain(last, position=position, start=self.session.started_at, judges_unknown=judges_unknown)
+        # With streaming or two_phase the server would send the same commits.
+        options_v1 = replace(options, proto_version=1, streaming="off", two_phase=False)
+        self.session = Walsender(settings, slot, options_v1, silence=silence, previous_backend=previous_backend)
+        self._resent = ResentCommits(
+            last, position=position, start=self.session.started_at, judges_unknown=judges_unknown
+        )
         self._position = position
 
     def step(self, timeout: float) -> bool:
@@ -133,10 +135,10 @@ class HistoryCheck:
         received = self.session.receive(timeout)
         if not self._is_at_the_end(received):
             return False
-        self._sent.finish()
+        self._resent.finish()
         return True
 
     def _is_at_the_end(self, received: Received) -> bool:
-        if self._sent.take(received.messages):
+        if self._resent.take(received.messages):
             return True
         return received.keepalive is not None and received.keepalive >= self._position

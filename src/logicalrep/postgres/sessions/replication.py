@@ -1,4 +1,4 @@
-"""A slot's committed transactions as they commit, with new connections after failures."""
+"""Receives a slot's committed transactions as they commit, and reconnects after failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from logicalrep.postgres.sessions.commit_log import CommitLog, History
 from logicalrep.postgres.sessions.history_check import HistoryCheck
 from logicalrep.postgres.sessions.walsender import Received, Walsender
 from logicalrep.postgres.silence import Backend, SilentServerError
-from logicalrep.postgres.slots.positions import check_within_wal, diverged
+from logicalrep.postgres.slots.positions import check_within_wal, divergence_error
 from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.transactions.intake import Intake
@@ -43,19 +43,19 @@ class Traffic:
     bytes: int = 0
     """The bytes of received messages."""
     restarts: int = 0
-    """The connections that were made anew after they had broken."""
+    """The number of reconnects after broken connections."""
     receiving: float = 0.0
-    """The seconds in which messages came."""
+    """The seconds spent on receiving messages."""
     decoding: float = 0.0
-    """The seconds in which transactions were made of them, and rows of these."""
+    """The seconds spent on decoding messages into transactions and rows."""
 
     def time_decoding(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Yield the same items; the time in which they are made is one of decoding."""
-        made = iter(items)
+        """Yield the items, and add the time of their iterator to `decoding`."""
+        iterator = iter(items)
         while True:
             began = time.monotonic()
             try:
-                item = next(made)
+                item = next(iterator)
             except StopIteration:
                 return
             finally:
@@ -64,7 +64,7 @@ class Traffic:
 
 
 class Replication:
-    """A receiver that connects, reconnects and feeds an intake. The events handed on are complete up to `position`."""
+    """A receiver that connects, reconnects and feeds an intake; it has yielded every event before `position`."""
 
     def __init__(
         self,
@@ -81,15 +81,22 @@ class Replication:
         is_new_slot: bool = False,
         gathering: float = 0.0,
     ) -> None:
-        """Take the slot and its session's options. Nothing connects before `rounds`.
+        """Set the slot and the options of its sessions. Nothing connects before `rounds`.
 
-        The first session sends what commits at or after `acknowledged`, or after the slot's position if that is later.
-        `history` is the evidence of `acknowledged`. Each session begins only once the server has proven that it has
-        the history of the reader's position. `is_new_slot`: the slot was made for this reader, and never moved.
+        A session starts only after the server has proven that it has the history of the reader's position.
 
-        The intake gets `messages` of them at a time at most, `waiting` says how a server is waited for that is away, or
-        just for how many seconds, and `traffic` has the counts of an earlier receiver, which are continued. Rounds with
-        few messages come `gathering` seconds apart at least.
+        Args:
+            settings: the server.
+            slot: the slot's name.
+            options: pgoutput's options.
+            intake: assembles the received messages.
+            messages: the most messages that the intake gets at a time.
+            waiting: the wait for an unavailable server, or only its time limit in seconds.
+            traffic: the counts of an earlier receiver, to continue.
+            acknowledged: the first session sends commits at or after it, or after the slot's position if that is later.
+            history: the evidence of `acknowledged`.
+            is_new_slot: whether the slot was created for this reader and never advanced.
+            gathering: the least seconds between rounds with few messages.
         """
         self._settings = settings
         self._slot = slot
@@ -106,21 +113,21 @@ class Replication:
         self._is_new_slot = is_new_slot
         self._slot_began = Lsn(0) if history is None else history.slot_began
         self._server_started = "" if history is None else history.server_started
-        # The server that has proven its history, for the session that begins next.
+        # The start time of the server that has proven its history, for the next session.
         self._proven_by = ""
         self._acknowledged = acknowledged
         self._received = Lsn(0)
         self.silence = settings.patience
-        # The process of the last session, which a server may have kept.
-        self._left: Backend | None = None
-        # The last position that the server had reported when it was silent.
+        # The server process of the last session, which may still use the slot.
+        self._previous_backend: Backend | None = None
+        # The last reported position when the server became silent.
         self._silent_at = Lsn(0)
-        self._is_meant = False
+        self._is_requested_restart = False
         self._has_prepared = False
-        # Earlier values of `position.delivered`, each with the LSN to acknowledge once everything before it is safe.
+        # Earlier values of `position.delivered`, each with the LSN to acknowledge when everything before it is stored.
         self._allowed: deque[tuple[Lsn, Lsn]] = deque()
         self.unfinished_bytes = 0
-        """The bytes of messages since the last event, which are those of an unfinished transaction."""
+        """The bytes of messages since the last event, which belong to an unfinished transaction."""
         self.started_at: Lsn | None = None
         """The slot's position when the first session started."""
         self.timeline: Timeline | None = None
@@ -129,7 +136,7 @@ class Replication:
 
     @property
     def position(self) -> Lsn:
-        """The LSN before which every commit has been handed on."""
+        """Every commit before this LSN has been yielded."""
         return max(self._intake.position.delivered, self.started_at or Lsn(0))
 
     @property
@@ -140,11 +147,11 @@ class Replication:
 
     @property
     def acknowledged(self) -> Lsn:
-        """Every event before this LSN is acknowledged; a later session sends none of them."""
+        """Every event before this LSN is acknowledged; later sessions do not send them."""
         return self._acknowledged
 
     def acknowledge(self, lsn: Lsn) -> None:
-        """Acknowledge every event before an LSN: it was handed on and is stored safely."""
+        """Acknowledge every event before an LSN; they must have been yielded and stored safely."""
         self._acknowledged = max(self._acknowledged, lsn)
         self._commits.forget_before(self._acknowledged)
         if self.session is not None:
@@ -154,20 +161,20 @@ class Replication:
 
     @property
     def server_started(self) -> str:
-        """The time at which the last session's server had started, in seconds since 1970; empty before the first."""
+        """The start of the last session's server, in seconds since 1970; empty before the first session."""
         return self._server_started
 
     def history_before(self, lsn: Lsn) -> History | None:
-        """Return the evidence of a position, which is not before the acknowledged one; None if there is none yet."""
+        """Return the evidence of a position at or after the acknowledged position; None without any commit."""
         last = self._commits.last_before(lsn)
         return None if last is None else History(last, self._slot_began, self._server_started, self._options.origin)
 
     @property
     def _safe(self) -> Lsn:
-        """The LSN to acknowledge, before every prepared transaction that was undecided where the safe part ends.
+        """The LSN to acknowledge: before every prepared transaction that was undecided at the acknowledged position.
 
-        Such a transaction may have been decided since, but the decision is not safe yet. After a restart the LSN is 0
-        until these transactions have been sent again.
+        Later decisions are not stored safely yet. After a restart the LSN is 0 until the server has sent these
+        transactions again.
         """
         if not self._has_prepared:
             return self._acknowledged
@@ -176,20 +183,20 @@ class Replication:
         delivered, allowed = self._allowed[0] if self._allowed else (Lsn(0), Lsn(0))
         return allowed if delivered <= self._acknowledged else Lsn(0)
 
-    def _note_allowed(self) -> None:
+    def _record_allowed(self) -> None:
         position = self._intake.position
-        now = position.delivered, position.acknowledged
-        if self._has_prepared and (not self._allowed or self._allowed[-1] != now):
-            self._allowed.append(now)
+        positions = position.delivered, position.acknowledged
+        if self._has_prepared and (not self._allowed or self._allowed[-1] != positions):
+            self._allowed.append(positions)
 
     def rounds(self, stop: Callable[[], bool]) -> Iterator[Iterator[Event | WholeTransactions]]:
-        """Yield rounds of finished transactions until `stop` returns true; take each round whole before the next.
+        """Yield rounds of finished transactions until `stop` returns true; consume each round before the next round.
 
-        A round has the transactions that the received messages finish; it is empty if no message came for a moment.
+        A round has the transactions that the received messages finish; it is empty after a moment without messages.
 
         Raises:
-            ConnectError: the server was away for too long.
-            LostPositionError: the server has another history than this reader.
+            ConnectError: the server was unavailable for too long.
+            LostPositionError: the server and this reader have different histories.
             SlotError: the slot cannot be read.
         """
         retries = Retries(self._waiting)
@@ -216,7 +223,7 @@ class Replication:
                 yield self._receive_round(received)
 
     def _choose_silence(self, session: Walsender) -> None:
-        """Wait longer after a session that came no further: the server may decode a long transaction in each anew."""
+        """Double the patience after a session without progress: each session may decode a long transaction again."""
         has_come_further = self.received > self._silent_at or session.heard_for > self.silence
         self.silence = self._settings.patience if has_come_further else 2 * self.silence
         self._silent_at = self.received
@@ -230,7 +237,7 @@ class Replication:
             yield event
         if received.keepalive is not None:
             self._intake.take_keepalive(received.keepalive)
-        self._note_allowed()
+        self._record_allowed()
 
     def report_in_time(self) -> None:
         """Send a status update if one is due; call it while no messages are received."""
@@ -239,23 +246,23 @@ class Replication:
             try:
                 session.report_in_time()
             except psycopg.Error:
-                # `rounds` opens a new one.
+                # `rounds` reconnects.
                 self.close()
 
-    def begin_again(self) -> None:
-        """Have `rounds` begin a new session from the acknowledged position, which is none of the restarts."""
+    def restart_session(self) -> None:
+        """Let `rounds` start a new session from the acknowledged position, which does not count as a restart."""
         self.close()
-        self._is_meant = True
+        self._is_requested_restart = True
 
     def close(self) -> None:
-        """Close the connection; `rounds` opens a new one."""
+        """Close the connection; `rounds` reconnects."""
         if self._check is not None:
-            self._left = self._check.session.backend
+            self._previous_backend = self._check.session.backend
             self._check.session.close()
             self._check = None
         if self.session is not None:
             self._received = self.received
-            self._left = self.session.backend
+            self._previous_backend = self.session.backend
             self.session.close()
         self.session = None
 
@@ -264,10 +271,10 @@ class Replication:
         return self.session if self._check is None else self._check.session
 
     def _prove_history(self) -> bool:
-        """Take a step of the proof that the server has the history of this reader; return whether it is proven.
+        """Continue the proof that the server has this reader's history; return whether it is complete.
 
-        A slot at the reader's position was acknowledged up to there by this reader. If the slot is behind, another
-        session shows what the server sends from there on.
+        This reader has acknowledged a slot at its position. If the slot is before the position, a HistoryCheck receives
+        the commits from the slot's position on.
         """
         if self.session is not None:
             return True
@@ -275,13 +282,13 @@ class Replication:
             position, last = max(self.position, self._acknowledged), self._commits.last
             with self._settings.connect() as connection:
                 slot = query_slot(connection, self._slot)
-                # Such a session may have left out commits that another one sends, without any restart.
+                # Such a server's sessions may omit commits that a later session sends.
                 is_stale = has_stale_sessions(connection) and slot.server_started == self._server_started
             self._proven_by = slot.server_started
             if slot.confirmed.lsn < self._slot_began:
-                raise diverged(
+                raise divergence_error(
                     f"replication slot {self._slot!r} is at {slot.confirmed.lsn}, but was made at {self._slot_began}: "
-                    "the server was put back to an earlier state, which has another slot of that name"
+                    "the server was restored to an earlier state with another slot of that name"
                 )
             if last is None or slot.confirmed.lsn >= position or slot.two_phase or self._options.two_phase:
                 return True
@@ -294,11 +301,11 @@ class Replication:
                 position=position,
                 judges_unknown=not is_stale,
                 silence=self.silence,
-                left=self._left,
+                previous_backend=self._previous_backend,
             )
             self._proven_by = self._check.session.slot.server_started
         if isinstance(self._waiting, Wait) and self._waiting.is_over:
-            raise psycopg.OperationalError("the server has not proven yet that it has what was read from it")
+            raise psycopg.OperationalError("the server has not proven yet that it has the history that was read")
         if not self._check.step(_PAUSE):
             return False
         self.close()
@@ -308,7 +315,7 @@ class Replication:
         if self.session is None:
             position = self._acknowledged or None
             if self.started_at is not None:
-                # The slot is past the acknowledged position only if another process has moved it.
+                # The slot is past the acknowledged position only if another process has advanced it.
                 position = max(self._safe, self.started_at)
             reached = WalPosition(self.position, self.timeline)
             self.session = Walsender(
@@ -318,7 +325,7 @@ class Replication:
                 position=position,
                 reached=reached,
                 silence=self.silence,
-                left=self._left,
+                previous_backend=self._previous_backend,
                 gathering=self._gathering,
             )
             slot = self.session.slot
@@ -333,16 +340,16 @@ class Replication:
                 self.started_at = self.session.started_at
                 if self._is_new_slot:
                     self._slot_began = self.started_at
-                # The intake leaves out commits before its position.
+                # The intake skips commits before its position.
                 self._commits.begin(max(self.position, self._acknowledged))
             else:
-                self.traffic.restarts += not self._is_meant
-            self._is_meant = False
+                self.traffic.restarts += not self._is_requested_restart
+            self._is_requested_restart = False
         return self.session
 
 
 def _commits_of(event: Event | WholeTransactions) -> CommitColumns:
     if isinstance(event, Transaction):
         return columns_of((event,))
-    # Other events are no transactions that the server sends again whole.
+    # The server does not send other events again as whole transactions.
     return getattr(event, "commits", CommitColumns())

@@ -1,4 +1,4 @@
-"""One connection to the server that survives the server's restarts. Needs psycopg 3."""
+"""A connection to a server that reconnects after the server's restarts. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 
 
 class ServerConnection:
-    """A connection that is opened when it is needed, and anew after a failure; one thread at a time uses it.
+    """A connection that opens on demand and reopens after failures; one thread at a time may use it.
 
     Example:
         >>> server = ServerConnection(ConnectionSettings("dbname=shop"), 60)
@@ -30,13 +30,13 @@ class ServerConnection:
         prepare: Callable[[Connection], None] | None = None,
         on_failure: Callable[[], None] | None = None,
     ) -> None:
-        """Take the server; nothing connects before `run`.
+        """Set the server; nothing connects before `run`.
 
         Args:
             settings: the server.
-            waiting: how a server is waited for that is away, or just for how many seconds.
-            prepare: is called with each new connection, before anything else uses it.
-            on_failure: is called after each failure that may pass.
+            waiting: the wait for an unavailable server, or only its time limit in seconds.
+            prepare: called with each new connection, before `run` uses it.
+            on_failure: called after each temporary failure.
         """
         self._settings = settings
         self._waiting = waiting
@@ -47,13 +47,13 @@ class ServerConnection:
 
     @property
     def restarts(self) -> int:
-        """The number of connections that were opened after the first."""
+        """The number of reconnects."""
         return max(self._opened - 1, 0)
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
-        """Return the result of an action on the connection; try again while the server is away.
+        """Return the result of an action on the connection; retry while the server is unavailable.
 
-        Raises the last error once the server has been away for as long as it is waited for.
+        Raises the last error when the time limit of the wait has passed.
         """
         return retry(lambda: action(self._open()), self._waiting, self._fail)
 

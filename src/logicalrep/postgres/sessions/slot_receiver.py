@@ -1,4 +1,4 @@
-"""The thread that receives a slot's committed transactions, ahead of their use. Needs psycopg 3 and numba."""
+"""The thread that receives a slot's committed transactions in advance. Needs psycopg 3 and numba."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class SlotReceiver(ABC):
-    """A thread that receives committed transactions, and connects again whenever the connection breaks.
+    """A thread that receives committed transactions, and reconnects when the connection breaks.
 
-    A subclass stores what is received, in the methods that the thread calls: `_take`, `_decide` and `_end_round`. The
-    condition `_changed` guards what the thread and its users share; it is notified of each change.
+    A subclass stores transactions in methods that the thread calls: `_take`, `_decide` and `_end_round`. The condition
+    `_changed` guards the data that the thread shares with its users, and is notified of each change.
     """
 
     def __init__(
         self, intake: BatchIntake, assembler: Assembler, connect: Callable[[Intake[WholeTransactions]], Replication]
     ) -> None:
-        """Take what a subclass prepares; it starts the thread, `_thread`, itself.
+        """Prepare the thread, `_thread`, which the subclass starts.
 
         Args:
-            intake: takes the received messages.
-            assembler: makes transactions of messages; it is closed with the thread.
+            intake: receives the messages.
+            assembler: assembles transactions; the thread closes it at its end.
             connect: returns the replication that feeds an intake.
         """
         self._assembler = assembler
@@ -43,57 +43,55 @@ class SlotReceiver(ABC):
         """The error that ended the thread."""
         self._thread = threading.Thread(target=self._run, name="logicalrep-receiver", daemon=True)
 
-    # For its users' threads
+    # Called by users' threads
 
     @property
     def traffic(self) -> Traffic:
-        """The counts since the start."""
         return self.replication.traffic
 
     @property
     def timeline(self) -> Timeline | None:
-        """The timeline of all received positions, None before the first connection: read the positions first."""
+        """The timeline of all received positions; None before the first connection. Read positions before it."""
         return self.replication.timeline
 
     @property
     def received(self) -> Lsn:
-        """The last position that the server reported, which may be after the last received transaction."""
+        """The last position that the server reported; it may be after the last received transaction."""
         return self.replication.received
 
     def wait_until_started(self) -> Lsn:
-        """Wait until the slot is read; return its position then. Raises the error that keeps it from being read."""
+        """Wait until the first session starts; return the slot's position. Raises the error that ended the thread."""
         with self._changed:
             self._await(lambda: self.replication.started_at is not None)
         assert self.replication.started_at is not None
         return self.replication.started_at
 
     def stop(self) -> None:
-        """End the thread, which leaves the slot."""
+        """Stop the thread, which releases the slot; wait up to 30 seconds."""
         self._stopping = True
         with self._changed:
             self._changed.notify_all()
         self._thread.join(30)
 
     def _await(self, is_reached: Callable[[], bool], seconds: float = math.inf) -> bool:
-        """Wait, with the lock, until something is reached, for `seconds` at most; return whether it is.
+        """Wait, with the lock, for a condition for at most `seconds`; return whether it holds.
 
-        Raises the error that ended the thread, if it is not reached.
+        Raises the error that ended the thread, unless the condition holds.
         """
         deadline = time.monotonic() + seconds
         while not is_reached():
             self._check()
-            left = deadline - time.monotonic()
-            if left <= 0:
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0:
                 return False
-            self._changed.wait(min(left, 0.05))
+            self._changed.wait(min(seconds_left, 0.05))
         return True
 
     def _check(self) -> None:
-        """Raise the error that ended the thread."""
         if self.error is not None:
             raise self.error
 
-    # In the thread
+    # Called by the thread
 
     @abstractmethod
     def _take(self, transactions: WholeTransactions) -> None:
@@ -101,27 +99,26 @@ class SlotReceiver(ABC):
 
     @abstractmethod
     def _decide(self, decision: Decision) -> None:
-        """Take the end of a prepared transaction."""
+        """Store the end of a prepared transaction."""
 
     @abstractmethod
     def _end_round(self) -> None:
-        """Take that everything before the replication's position is received."""
+        """Record that everything before the replication's position is received."""
 
     @abstractmethod
     def _acknowledge(self) -> None:
-        """Acknowledge to the server what is stored safely by now."""
+        """Acknowledge to the server all transactions that are stored safely."""
 
     @abstractmethod
     def _has_room(self) -> bool:
-        """Return whether more can be stored; called with the lock."""
+        """Return whether more transactions can be stored; called with the lock."""
 
     def _is_over(self) -> bool:
-        """Return whether no more is to be received."""
         return self._stopping
 
     def _run(self) -> None:
         try:
-            # The server ends a session that says nothing for a minute, which compiling loops may take.
+            # The server ends a session without reports for a minute, which compiling may take.
             with acting_meanwhile(self.replication.report_in_time):
                 self._receive()
             self._acknowledge()
@@ -144,7 +141,7 @@ class SlotReceiver(ABC):
             self._end_round()
 
     def _wait_for_room(self) -> None:
-        """Wait while there is no room; the server holds the rest, and gets status updates."""
+        """Wait for room, while the server gets status updates."""
         while not self._stopping:
             with self._changed:
                 if self._has_room():

@@ -1,7 +1,7 @@
-"""A replication connection: START_REPLICATION, the server's messages, and the feedback that it waits for.
+"""A replication connection: START_REPLICATION, the server's messages, and status updates.
 
-psycopg has no replication API, but libpq's functions for COPY suffice. The generated codec reads and writes the
-envelopes except XLogData's: each message has one, so its header is cut off here, at the generated layout's width.
+psycopg has no replication API, but libpq's functions for COPY suffice. The generated codec reads and writes all
+envelopes except XLogData, which each message has: its header is cut off here, at the generated layout's width.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from psycopg import pq, sql
 
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings, error_of, is_ending, settings_of
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.publications import publications_there
+from logicalrep.postgres.publications import publication_errors
 from logicalrep.postgres.server import Connection, query_scalar
 from logicalrep.postgres.silence import Backend, SilentServerError, execute_command, wait_readable
 from logicalrep.postgres.slots.positions import check_not_passed, check_within_wal
@@ -33,48 +33,52 @@ _PAUSE = 0.002
 _LONGEST = 0.1
 """The longest wait for further messages of a batch, in seconds."""
 
-_CHECK_AGAIN = 1.0
-"""The seconds between two looks whether the server is stopping, and without a look at messages before the first."""
-_CHECK_LATER = 10.0
-"""The same after a server has refused the session that would show it."""
+_CHECK_INTERVAL = 1.0
+"""The seconds between checks whether the server is stopping, and without receiving messages before the first check."""
+_CHECK_INTERVAL_AFTER_REFUSAL = 10.0
+"""The same after the server has refused the session for these checks."""
 _LONGEST_END = 1.0
-"""The longest wait until the server has read the last report, in seconds."""
+"""The longest wait until the server has read the last status update, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One batch from the server; without messages and keepalive if nothing came in time."""
+    """A batch of messages; without messages and keepalive if nothing arrived in time."""
 
     envelopes: list[bytes]
-    """The output plugin's messages in order, each in its envelope."""
+    """The output plugin's messages in order, in their envelopes."""
     keepalive: Lsn | None = None
-    """The server's position from a keepalive that followed these messages; None without one."""
+    """The server's position from a keepalive after these messages; None without a keepalive."""
     asks: bool = False
-    """Whether the keepalive asks for a status update at once."""
+    """Whether the keepalive requests an immediate status update."""
     size: int = field(default=0, compare=False)
     """The bytes of these messages and their envelopes."""
 
     @property
     def messages(self) -> list[tuple[int, bytes]]:
-        """The messages, each with its envelope's position."""
+        """The LSNs and messages."""
         return messages_of(self.envelopes)
 
     @property
     def last(self) -> Lsn:
-        """The last position that the server reported; 0/0 if nothing came."""
+        """The last position that the server reported; 0/0 without any."""
         return max(lsn_of(last_lsn(self.envelopes)), self.keepalive or lsn_of(0))
 
 
 def receive_messages(connection: Connection, timeout: float, most: int, earliest: float = 0.0) -> Received:
-    """Return the next messages of a connection that replicates, as `Walsender.receive` does, and answer nothing.
+    """Return the next messages of a replication connection, like `Walsender.receive`, without answering.
 
-    Once there are some, further ones are waited for until `earliest`, a time of `time.monotonic`.
+    Args:
+        connection: the connection.
+        timeout: the longest wait for the first message, in seconds.
+        most: the most messages to return.
+        earliest: after the first message, wait for further messages until this time of `time.monotonic`.
     """
     envelopes: list[bytes] = []
     size, deadline = 0, 0.0
     end: Lsn | None = None
     pgconn = connection.pgconn
-    with publications_there(connection):
+    with publication_errors(connection):
         while len(envelopes) < most and size < LARGE_BATCH:
             length, data = pgconn.get_copy_data(1)
             if length >= HEADER_SIZE and data[0] == X_LOG_DATA:
@@ -90,18 +94,18 @@ def receive_messages(connection: Connection, timeout: float, most: int, earliest
             elif length == 0:
                 pause = timeout
                 if envelopes:
-                    now = time.monotonic()
-                    deadline = deadline or max(now + _LONGEST, earliest)
-                    pause = min(max(_PAUSE, earliest - now), deadline - now)
+                    time_now = time.monotonic()
+                    deadline = deadline or max(time_now + _LONGEST, earliest)
+                    pause = min(max(_PAUSE, earliest - time_now), deadline - time_now)
                 if pause < 0 or not wait_readable(connection, pause):
                     break
                 pgconn.consume_input()
             else:
-                _raise_the_end(connection)
+                _raise_stream_end(connection)
     return Received(envelopes, end, size=size)
 
 
-def _raise_the_end(connection: Connection) -> NoReturn:
+def _raise_stream_end(connection: Connection) -> NoReturn:
     result = connection.pgconn.get_result()
     if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
         raise error_of(result)
@@ -109,7 +113,7 @@ def _raise_the_end(connection: Connection) -> NoReturn:
 
 
 class Walsender:
-    """One session of START_REPLICATION on a logical slot.
+    """A session of START_REPLICATION on a logical slot.
 
     Example:
         >>> with Walsender(settings, "slot", options) as session:
@@ -129,55 +133,55 @@ class Walsender:
         status_interval: float = 10,
         patience: float = 30,
         silence: float | None = None,
-        left: Backend | None = None,
+        previous_backend: Backend | None = None,
         gathering: float = 0.0,
     ) -> None:
         """Connect and start from the slot's position.
 
         Args:
-            settings: where to connect.
+            settings: the server.
             slot: the slot's name.
             options: pgoutput's options.
-            position: the LSN up to which the reader has everything; None to start at the slot's position.
-            reached: the position that the reader had reached before, which may be later than `position`.
-            status_interval: the longest time between two reports to the server, in seconds; it is shorter if the
-                server waits for less than three times as long.
+            position: the reader has every commit before this LSN; None to start at the slot's position.
+            reached: the position that the reader has reached earlier; it may be after `position`.
+            status_interval: the longest time between status updates in seconds; at most a third of the server's
+                wal_sender_timeout.
             patience: the longest wait for another process to release the slot, in seconds.
-            silence: the longest time without a word of the server, in seconds; after half of it the server is asked
-                for one. None for that of the settings.
-            left: the server's process of an earlier session of this reader, which has been closed on this side. It is
-                ended, as it would keep the slot: a server that does not notice the end may keep it for ever.
-            gathering: the least time from messages to those of the next result of `receive`, in seconds, unless they
-                are many: each result may have a cost of its own for the reader.
+            silence: the longest silence of the server, in seconds; after half of it, a keepalive is requested. None
+                for the patience of the settings.
+            previous_backend: the server process of this reader's previous session, which the client has closed. It is
+                terminated, because a server that does not notice the close would keep the slot in use.
+            gathering: the least seconds between results of `receive` with few messages, because each result may cost
+                the reader time.
 
         Raises:
             LostPositionError: the slot is past `position` (the server would silently start later), or the server's WAL
                 does not contain `reached`.
             SlotError: the slot does not exist, is lost, or is in use.
-            SilentServerError: the server has stopped answering.
+            SilentServerError: the server does not answer.
         """
         self.silence = settings.patience if silence is None else silence
         self._gathering = gathering
-        # The seconds for which nothing came while it was waited for, and whether the server was asked meanwhile.
+        # The seconds of silence while waiting, and whether a keepalive was requested in this time.
         self._silent, self.has_asked = 0.0, False
         self.heard_for = 0.0
-        """The seconds from the start until the last word of the server."""
+        """The seconds from the start to the server's last message."""
         self._began = self._read_at = self._checked_at = time.monotonic()
         self._messages_at = -math.inf
         self._sentinel: Connection | None = None
         self.slot: Slot
         """The slot as it was before the session started."""
         self.started_at: Lsn
-        """The slot's position when the session started: every later commit is sent."""
+        """The slot's position when the session started: the server sends every later commit."""
         self.received = Lsn(0)
         """The last position that the server reported."""
         self._flushed = Lsn(0)
         self._connection = settings.connect(replication=True)
         self.backend = self._connection.backend
-        """The server's process of the session; None if the server does not tell it."""
+        """The session's server process; None if the server does not show it."""
         try:
             command = _start_replication(slot, position or Lsn(0), options).as_bytes(self._connection)
-            # The query uses this connection: another one may reach another server.
+            # The query uses this connection, because another connection may reach another server.
             self.slot = query_slot(self._connection, slot)
             self._status_interval = min(status_interval, _patience_of_server(self._connection) / 3)
             self._next_status = time.monotonic() + self._status_interval
@@ -185,11 +189,10 @@ class Walsender:
                 check_within_wal(settings, self.slot, reached)
             with settings.connect() as observer:
                 if self._connection.info.parameter_status("server_encoding") == "SQL_ASCII":
-                    # Such a server converts nothing: it would end the session, again and again, at a byte that is not
-                    # UTF-8, whosever it is.
+                    # Such a server converts nothing: with UTF8 any byte that is not UTF-8 would end every session.
                     self._connection.execute("SET client_encoding = SQL_ASCII")
-                if left is not None:
-                    left.end(observer)
+                if previous_backend is not None:
+                    previous_backend.end(observer)
                 retry_until_free(lambda: self._start(command), observer, slot, patience=patience)
                 confirmed = query_slot(observer, slot).confirmed.lsn
             if position is not None:
@@ -207,7 +210,7 @@ class Walsender:
         self.close()
 
     def close(self) -> None:
-        """End the session; the server keeps the last acknowledged position, unless it is busy or away for long."""
+        """End the session; the server stores the last acknowledged position unless it does not answer for a second."""
         # The connection may be broken, or the server may have ended the replication.
         with suppress(psycopg.Error):
             self._end_replication()
@@ -215,9 +218,9 @@ class Walsender:
         self._close_sentinel()
 
     def _end_replication(self) -> None:
-        """Say that nothing follows, and receive until the server has left the slot: then it has read every report.
+        """Send CopyDone, and receive until the server has released the slot: then it has read every status update.
 
-        A socket that is closed with unread data in it is reset, and the server loses what it has not read of it.
+        Closing a socket with unread data resets it, and the server would lose updates that it has not read.
         """
         pgconn = self._connection.pgconn
         pgconn.put_copy_end()
@@ -229,7 +232,7 @@ class Walsender:
                 if length > 0:
                     continue
                 has_ended = length < 0
-            # The server leaves the slot after its last message, and then says that the command has ended.
+            # The server releases the slot after its last message, and then ends the command.
             if has_ended and not pgconn.is_busy():
                 return
             pgconn.flush()
@@ -242,15 +245,15 @@ class Walsender:
         self._sentinel = None
 
     def receive(self, timeout: float, most: int = 10_000) -> Received:
-        """Return the next messages: those that follow each other closely, up to `most` of them and up to a keepalive.
+        """Return the next messages, up to a gap, a keepalive or `most` messages; send due status updates.
 
-        The result is empty if none comes within `timeout` seconds. Keepalives are answered, and due reports are sent.
+        The result is empty if no message arrives within `timeout` seconds.
 
         Raises:
             psycopg.OperationalError: the connection broke, or the server is stopping.
             SilentServerError: the server was silent for too long.
             PublicationError: a publication is missing.
-            DecodeError: the bytes are no message.
+            DecodeError: a message is invalid.
         """
         self._close_sentinel()
         self._report_if_due()
@@ -262,59 +265,61 @@ class Walsender:
         self.received = max(self.received, received.last)
         if received.asks:
             self.report()
-            self._let_go_if_ending()
+            self._raise_if_server_stops()
         if received.size or received.keepalive is not None:
             self._silent, self.has_asked = 0.0, False
             self.heard_for = self._read_at - self._began
         else:
-            # Only waiting counts: a process that was stopped for a while, or had no time to read, has not waited.
+            # Only waiting counts, not the time in which this process was stopped or busy.
             self._count_silence(min(self._read_at - began, timeout))
         return received
 
     def _count_silence(self, seconds: float) -> None:
         self._silent += seconds
         if self._silent >= self.silence:
-            raise SilentServerError(f"the server has been silent for {self._silent:.0f} s, also when it was asked")
+            raise SilentServerError(
+                f"the server has been silent for {self._silent:.0f} s, even after a request for an answer"
+            )
         if self._silent >= self.silence / 2 and not self.has_asked:
             self.has_asked = True
             self.report(asks=True)
 
-    def _let_go_if_ending(self) -> None:
+    def _raise_if_server_stops(self) -> None:
         """Raise OperationalError if the server is stopping: it waits until all is acknowledged, or the session ends.
 
-        It asks for updates then, which it does otherwise only if it has not heard of this side for long.
+        A stopping server requests status updates; otherwise it does so only after a long time without updates.
         """
-        now = time.monotonic()
-        if now - self._checked_at >= _CHECK_AGAIN:
-            self._checked_at = now
+        time_now = time.monotonic()
+        if time_now - self._checked_at >= _CHECK_INTERVAL:
+            self._checked_at = time_now
             if is_ending(self._connection):
                 raise psycopg.OperationalError("the server is stopping")
 
     def acknowledge(self, lsn: Lsn) -> None:
-        """Acknowledge every commit before an LSN; the report is sent at once."""
+        """Acknowledge every commit before an LSN with an immediate status update."""
         if lsn > self._flushed:
             self._flushed = lsn
             self.report()
 
     def report_in_time(self) -> None:
-        """Send a status update if one is due; call it while no messages are received, or the server disconnects.
+        """Send a status update if due; call it while not receiving messages, or the server disconnects.
 
-        Raises OperationalError if the server is stopping, which would wait for messages to be received.
+        Raises OperationalError if the server is stopping, because it waits until its messages are received.
         """
         self._report_if_due()
-        now = time.monotonic()
-        if self._sentinel is None and min(now - self._read_at, now - self._checked_at) >= _CHECK_AGAIN:
-            # A stopping server ends ordinary sessions at once, which shows although nothing is received here.
-            self._checked_at = now
+        time_now = time.monotonic()
+        if self._sentinel is None and min(time_now - self._read_at, time_now - self._checked_at) >= _CHECK_INTERVAL:
+            # A stopping server ends ordinary sessions at once, such as the sentinel.
+            self._checked_at = time_now
             try:
-                self._sentinel = settings_of(self._connection).connect(is_second=True)
+                self._sentinel = settings_of(self._connection).connect(is_observer=True)
             except (ConnectError, SilentServerError):
                 if is_ending(self._connection):
                     raise
-                # The server may have no room for it for long.
-                self._checked_at = time.monotonic() + _CHECK_LATER
+                # The server may have no free connection for long.
+                self._checked_at = time.monotonic() + _CHECK_INTERVAL_AFTER_REFUSAL
         if self._sentinel is not None and wait_readable(self._sentinel, 0):
-            # Raises an error at the session's end.
+            # Raises an error if the session has ended.
             self._sentinel.pgconn.consume_input()
 
     def _report_if_due(self) -> None:
@@ -322,7 +327,7 @@ class Walsender:
             self.report()
 
     def report(self, *, asks: bool = False) -> None:
-        """Send a status update; with `asks` the server answers at once."""
+        """Send a status update; with `asks` it requests an immediate answer."""
         update = walsender.StandbyStatusUpdate(
             written_lsn=max(self.received, self._flushed),
             flushed_lsn=self._flushed,
@@ -331,8 +336,8 @@ class Walsender:
             reply_requested=asks,
         )
         pgconn = self._connection.pgconn
-        # libpq takes the server's warnings in here too.
-        with publications_there(self._connection):
+        # libpq may receive the server's warnings here.
+        with publication_errors(self._connection):
             while pgconn.put_copy_data(update.build()) == 0:
                 pgconn.flush()
             while pgconn.flush():
@@ -346,7 +351,7 @@ class Walsender:
 
 
 def _patience_of_server(connection: Connection) -> float:
-    """Return the server's wal_sender_timeout in seconds."""
+    # wal_sender_timeout, in seconds.
     milliseconds: int = query_scalar(
         connection, "SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout'"
     )

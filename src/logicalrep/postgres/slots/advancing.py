@@ -1,4 +1,4 @@
-"""The acknowledgement of a slot's commits through SQL, and the dropping of a slot. Needs psycopg 3."""
+"""Advances and drops slots through SQL. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from logicalrep_runtime.scalars import Lsn
 
 
 def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: float = 30) -> None:
-    """Acknowledge every commit before a position; the server may then remove its WAL.
+    """Advance a slot: acknowledge every commit before a position, so that the server may remove its WAL.
 
-    A slot at or after the position is left as it is.
+    If the slot is at or after the position, nothing happens.
     """
     if slot.confirmed.lsn >= lsn:
         return
@@ -32,6 +32,6 @@ def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: floa
 
 
 def drop_slot(connection: Connection, name: str) -> None:
-    """Drop a slot; wait for a moment while a process that has just ended still holds it."""
+    """Drop a slot; wait up to 30 seconds if a process that has just ended still uses the slot."""
     drop = sql.SQL("SELECT pg_drop_replication_slot({})").format(name)
     retry_until_free(lambda: connection.execute(drop), connection, name, patience=30)

@@ -1,7 +1,7 @@
-"""Temporary copies of a slot, so that several of the server's sessions decode parts of it at the same time.
+"""Temporary copies of a slot, with which several sessions decode parts of its WAL in parallel.
 
 A slot has one session at a time, which decodes the whole range before it sends the first row. Each copy is advanced to
-the start of a later part, which its session decodes meanwhile. The server drops a copy when its session ends.
+the start of a later part, which its session decodes. The server drops a copy when its session ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from logicalrep_runtime.scalars import Lsn
 if TYPE_CHECKING:
     from logicalrep.arrow.message_batch import MessageBatch
 
-# One slot stays free for other uses: a subscription's workers, for example, need one for each table that they copy.
+# One slot remains free for other uses, for example for the tables that a subscription copies.
 _COPY = """
 SELECT pg_copy_logical_replication_slot(%s, %s, true)
 WHERE (SELECT count(*) FROM pg_replication_slots) + 1 < current_setting('max_replication_slots')::int
@@ -38,11 +38,11 @@ class SlotCopy:
         self.name = name
 
     def decode(self, options: PluginOptions, start: Lsn, upto_lsn: Lsn) -> Iterator[MessageBatch]:
-        """Return the message batches of all that commits at or after `start`; the server begins to decode at once."""
+        """Return the message batches of commits at or after `start`; the server starts decoding at once."""
         return peek_batches_from(self._connection, self.name, options, start, upto_lsn)
 
     def close(self) -> None:
-        """End the session, even within a statement; the server drops the copy."""
+        """End the session, even during a statement; the server drops the copy."""
         with suppress(psycopg.Error):
             if self._connection.info.transaction_status == TransactionStatus.ACTIVE:
                 self._connection.cancel_safe(timeout=10)
@@ -50,9 +50,9 @@ class SlotCopy:
 
 
 def can_be_copied(connection: Connection, slot: Slot) -> bool:
-    """Return whether a copy sends the same as the slot.
+    """Return whether a copy sends the same messages as the slot.
 
-    PostgreSQL 12 was the first to copy slots. A copy sends no prepared transactions, and does not wait for standbys.
+    Slots can be copied since PostgreSQL 12. A copy sends no prepared transactions, and does not wait for standbys.
     Copies on a standby are untested.
     """
     is_plain = not slot.two_phase and not slot.failover
@@ -73,16 +73,15 @@ def create_copies(settings: ConnectionSettings, slot: str, number: int) -> Itera
 
 
 def _copy(settings: ConnectionSettings, slot: str) -> SlotCopy | None:
-    """Return a copy; None if the server has no free slot or connection."""
     try:
         connection = settings.connect()
     except psycopg.OperationalError:
-        # Only its text tells a limit from a server that is away; the reader of the slot itself finds the latter.
+        # A connection limit, or an unavailable server, which the slot's own reader reports.
         return None
     with ExitStack() as unless_copied:
         unless_copied.callback(connection.close)
         name = f"logicalrep_{connection.info.backend_pid}"
-        # The reader of the slot itself reports a slot that is gone.
+        # The slot's own reader reports a missing slot.
         with suppress(psycopg.errors.ConfigurationLimitExceeded, psycopg.errors.UndefinedObject):
             if connection.execute(_COPY, (slot, name)).fetchone() is not None:
                 unless_copied.pop_all()

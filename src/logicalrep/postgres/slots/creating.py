@@ -1,4 +1,4 @@
-"""The creation of replication slots that can be read. Needs psycopg 3."""
+"""Creates replication slots that the server can decode. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -15,72 +15,72 @@ from logicalrep.postgres.slots.errors import SlotError, UndecodableError
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.slots.usage import retry_until_free
 
-_TRIES = 5
-"""The number of slots that are made, one after another, until one can be read."""
+_MOST_TRIES = 5
+"""The number of attempts to create a slot that the server can decode."""
 _PATIENCE_FOR_STANDBYS = "10s"
-"""The longest wait for the standbys that a failover slot waits for."""
+"""The longest wait for the standbys of a failover slot."""
 
 
 def create_slot(connection: Connection, name: str, *, two_phase: bool = False, failover: bool = False) -> Slot:
-    """Create a slot with pgoutput. Once others can see it, every later commit can be read from it.
+    """Create a slot with pgoutput, which has every commit after this function returns.
 
-    A slot without two_phase is moved past its beginning, see `settle`. Commits in between are not read, so it is made
-    as a temporary slot, and gets its name as a copy of that. PostgreSQL 11 copies none, and a copy has no failover:
-    these are moved where they can be seen, and every commit after this function returns is read.
+    A slot without two_phase is advanced past its start, see `advance_past_start`. So that other sessions never see a
+    slot that skips commits, it is created as a temporary slot and then copied. PostgreSQL 11 cannot copy slots, and a
+    copy has no failover: these slots are visible while they advance.
 
     Raises:
-        UndecodableError: the server made several slots that cannot be read.
+        UndecodableError: the server repeatedly created slots that it cannot decode.
         SlotError: the server is too old for an option.
     """
     if two_phase or not can_be_moved(connection):
         return _create(connection, name, two_phase=two_phase, failover=failover)
     is_copied = not failover and server_major(connection) >= 12
-    made = f"logicalrep_new_{secrets.token_hex(8)}" if is_copied else name
-    for _ in range(_TRIES):
-        slot = _create(connection, made, temporary=is_copied, failover=failover)
+    temporary_name = f"logicalrep_new_{secrets.token_hex(8)}" if is_copied else name
+    for _ in range(_MOST_TRIES):
+        slot = _create(connection, temporary_name, temporary=is_copied, failover=failover)
         try:
-            if settle(connection, slot):
+            if advance_past_start(connection, slot):
                 if is_copied:
-                    connection.execute("SELECT pg_copy_logical_replication_slot(%s, %s, false)", (made, name))
-                    drop_slot(connection, made)
+                    connection.execute("SELECT pg_copy_logical_replication_slot(%s, %s, false)", (temporary_name, name))
+                    drop_slot(connection, temporary_name)
                 return query_slot(connection, name)
-            reason = "its beginning cannot be left behind"
+            reason = "the slot cannot be advanced past its start"
         except psycopg.errors.ConfigurationLimitExceeded:
-            # There is no room for a second slot.
+            # No second slot is free.
             return _create(connection, name) if is_copied else query_slot(connection, name)
         except psycopg.errors.InternalError_ as error:
             reason = error.diag.message_primary or ""
         # The server has dropped a temporary slot after an error.
-        if find_slot(connection, made) is not None:
-            drop_slot(connection, made)
-    raise UndecodableError.of(f"after {_TRIES} tries: {reason}")
+        if find_slot(connection, temporary_name) is not None:
+            drop_slot(connection, temporary_name)
+    raise UndecodableError.of(f"after {_MOST_TRIES} tries: {reason}")
 
 
 def can_be_moved(connection: Connection) -> bool:
-    """Return whether a new slot can be moved to the position of a second one.
+    """Return whether a new slot can be advanced to the position of a second slot.
 
-    PostgreSQL 10 moves none, and on a standby the second one would wait for the primary's next record.
+    PostgreSQL 10 cannot advance slots, and on a standby the second slot would wait for the primary's next record.
     """
     return server_major(connection) >= 11 and not query_scalar(connection, "SELECT pg_is_in_recovery()")
 
 
-def settle(connection: Connection, slot: Slot) -> bool:
-    """Move a new slot past its beginning; return whether the server reads it from a later record now.
+def advance_past_start(connection: Connection, slot: Slot) -> bool:
+    """Advance a new slot past its start; return whether the server now decodes it from a later record.
 
-    While transactions run, a new slot's view of the catalog misses what others alter between the first record that it
-    reads and its position. Their files are unknown to it for ever, and the first change of such a table ends every
-    reader with "could not map filenumber". A second slot waits for all transactions from before it, at a record from
-    which the first one can be read too, with a whole view. Changes that were prepared meanwhile would be missed, so
-    this is not for slots with two_phase.
+    If transactions run, a new slot's catalog snapshot misses tables that other sessions alter between the first record
+    that it reads and its position. The slot never learns their files, and the first change of such a table ends every
+    reader with "could not map filenumber". A second slot waits for all earlier transactions, and its position is a
+    record from which the first slot too can be decoded with a complete catalog snapshot. Do not use it for slots with
+    two_phase: they would miss transactions that were prepared in between.
     """
-    other = f"logicalrep_new_{secrets.token_hex(8)}"
+    second_slot = f"logicalrep_new_{secrets.token_hex(8)}"
     position = query_scalar(
-        connection, "SELECT lsn FROM pg_create_logical_replication_slot(%s, 'pgoutput', true)", other
+        connection, "SELECT lsn FROM pg_create_logical_replication_slot(%s, 'pgoutput', true)", second_slot
     )
-    drop_slot(connection, other)
+    drop_slot(connection, second_slot)
     with connection.transaction():
         if slot.failover:
-            # It would wait for standbys that are away.
+            # It would wait for unavailable standbys.
             connection.execute(f"SET LOCAL statement_timeout = '{_PATIENCE_FOR_STANDBYS}'")
         try:
             connection.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (slot.name, position))
@@ -89,8 +89,8 @@ def settle(connection: Connection, slot: Slot) -> bool:
                 raise
             raise psycopg.Rollback from None
         assert slot.restart_lsn is not None
-        moved = find_slot(connection, slot.name)
-        return moved is not None and (moved.restart_lsn or slot.restart_lsn) > slot.restart_lsn
+        advanced_slot = find_slot(connection, slot.name)
+        return advanced_slot is not None and (advanced_slot.restart_lsn or slot.restart_lsn) > slot.restart_lsn
     return True
 
 

@@ -8,29 +8,29 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class SlotError(LogicalRepError, RuntimeError):
-    """A slot that cannot be used; the text says why, and what to do."""
+    """The slot cannot be used; the text has the reason and the remedy."""
 
     code = "SLOT_UNUSABLE"
 
 
 class UndecodableError(SlotError):
-    """A slot whose changes the server cannot decode; trying again does not help."""
+    """The server cannot decode the slot's changes; retries do not help."""
 
     code = "SLOT_UNDECODABLE"
 
     @classmethod
-    def of(cls, said: str) -> Self:
-        """Return the error for the server's own words."""
+    def of(cls, server_text: str) -> Self:
+        """Return the error with the server's text."""
         return cls(
-            f"the server cannot decode the changes of the slot ({said}), and no other reader can: for a destination of "
-            "replicate run logicalrep resync --all with the same --dsn and --to, which makes a new slot; for a stream "
-            "drop the slot, make a new one, copy the tables again and start with a new checkpoint"
+            f"the server cannot decode the changes of the slot ({server_text}), for this or any other reader: for a "
+            "destination of replicate run logicalrep resync --all with the same --dsn and --to, which makes a new "
+            "slot; for a stream drop the slot, make a new one, copy the tables again and start with a new checkpoint"
         )
 
 
 class LostPositionError(SlotError):
-    """A slot that is past its reader's position: the changes in between are gone, or another reader took them."""
+    """The slot is past its reader's position: the changes in between are lost, or another reader acknowledged them."""
 
     code = "POSITION_PASSED"
     reason = ""
-    """The reason why the server's WAL does not contain the position, without what to do; empty for other errors."""
+    """Why the server's WAL does not contain the position, without the remedy; empty for other errors."""

@@ -1,4 +1,4 @@
-"""The state of a replication slot, as the server's catalog has it. Needs psycopg 3."""
+"""The state of a replication slot in the server's catalog. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TIMELINE = """
 (SELECT system_identifier FROM pg_control_system()) AS system_identifier,
 CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) END AS timeline
 """
-# The server sends a failover slot's changes only once all standbys in synchronized_standby_slots have them. The setting
-# names their physical slots; if one of these is missing, was never used, or is lost, the server sends nothing.
+# The server sends a failover slot's changes only when all standbys in synchronized_standby_slots have them. The setting
+# names physical slots; if one of them is missing, was never used, or is lost, the server sends nothing.
 _ON_STANDBYS = """
 FROM pg_replication_slots AS slot LEFT JOIN LATERAL (
     SELECT min(standby.restart_lsn) AS reached, array_agg(name) FILTER (
@@ -40,78 +40,78 @@ class Slot:
     """The output plugin; None for a physical slot."""
     database: str | None
     active_pid: int | None
-    """The server process that reads from it; None if there is none."""
+    """The server process that uses the slot; None if the slot is not in use."""
     restart_lsn: Lsn | None
-    """The start of the WAL that it retains; None if it is lost."""
+    """The start of the retained WAL; None if the slot is lost."""
     confirmed_flush_lsn: Lsn | None
     """The acknowledged position."""
     two_phase: bool
-    """Whether prepared transactions are sent when they are prepared."""
+    """Whether the server sends prepared transactions at PREPARE."""
     failover: bool
-    """Whether standbys keep it too, so that it survives a failover."""
+    """Whether the slot is synchronized to standbys and survives a failover."""
     lost: str | None
-    """The reason why it cannot be used any more; None if it can."""
+    """Why the slot is lost; None if it can be used."""
     head: Lsn
-    """The end of the WAL that the server has written."""
+    """The end of the server's WAL."""
     sent_up_to: Lsn
-    """The end of the WAL that the server sends; for a failover slot the standbys to wait for must have it."""
+    """The end of the WAL that the server sends; for a failover slot, the configured standbys must have it."""
     useless_standbys: tuple[str, ...]
-    """The slots in synchronized_standby_slots that no standby uses; until one does, nothing is sent."""
+    """The slots in synchronized_standby_slots that no standby uses; because of them the server sends nothing."""
     timeline: Timeline | None
-    """The timeline that the server writes; None on a standby, which writes none."""
+    """The timeline that the server writes; None on a standby."""
     time: datetime
-    """The server's time: all that had committed by then is before `head`."""
+    """The server's time: every commit up to this time is before `head`."""
     server_started: str = ""
-    """The time at which the server started, in seconds since 1970."""
+    """The server's start, in seconds since 1970."""
     wal_status: str | None = None
-    """The state of its WAL: reserved, extended, unreserved or lost; None before PostgreSQL 13."""
+    """The state of the retained WAL: reserved, extended, unreserved or lost; None before PostgreSQL 13."""
     safe_wal_size: int | None = None
-    """The bytes that can be written until max_slot_wal_keep_size makes it lost; None without that bound."""
+    """The bytes of WAL until max_slot_wal_keep_size invalidates the slot; None without a limit."""
 
     @property
     def confirmed(self) -> WalPosition:
-        """The acknowledged position with its timeline; only for a slot that can be read."""
+        """The acknowledged position with its timeline; only for a usable slot."""
         assert self.confirmed_flush_lsn is not None
         return WalPosition(self.confirmed_flush_lsn, self.timeline)
 
     @property
     def reached(self) -> WalPosition:
-        """The position up to which it can be read."""
+        """The position up to which the server sends WAL."""
         return WalPosition(self.sent_up_to, self.timeline)
 
     @property
     def waits_for_standbys(self) -> bool:
-        """Whether standbys still lack some WAL; a new walsender sends nothing until they have it."""
+        """Whether standbys lack some WAL; a new walsender sends nothing until they have it."""
         return self.sent_up_to < self.head
 
     @property
     def standbys_warning(self) -> str | None:
-        """The reason why the server never sends anything new; None if it does, or only waits for standbys."""
+        """A warning if the server sends nothing because of unused standby slots; None otherwise."""
         if not self.useless_standbys:
             return None
         names = ", ".join(map(repr, self.useless_standbys))
         return (
             f"The server sends nothing new of replication slot {self.name!r}: synchronized_standby_slots names "
-            f"{names}, which no standby uses. Start a standby with that slot, or take it out of the setting."
+            f"{names}, which no standby uses. Start a standby with that slot, or remove it from the setting."
         )
 
     @property
     def retained_bytes(self) -> int:
-        """The bytes of WAL that it keeps the server from removing."""
+        """The bytes of WAL that the server retains for the slot."""
         return 0 if self.restart_lsn is None else max(self.head - self.restart_lsn, 0)
 
     @property
     def retained_limit(self) -> int | None:
-        """The retained bytes at which max_slot_wal_keep_size makes it lost; None without that bound."""
+        """The retained bytes at which max_slot_wal_keep_size invalidates the slot; None without a limit."""
         return None if self.safe_wal_size is None else self.retained_bytes + max(self.safe_wal_size, 0)
 
-    def decoded_again(self, position: Lsn) -> int:
-        """Return the WAL in bytes before a position that each session which reads from there decodes."""
+    def redecoded_bytes(self, position: Lsn) -> int:
+        """Return the bytes of WAL before a position that every session starting at the position decodes again."""
         return max(position - (self.restart_lsn or position), 0)
 
 
 def find_slot(connection: Connection, name: str) -> Slot | None:
-    """Return the slot of a name; None if there is none."""
+    """Return a slot by name; None if it does not exist."""
     major = server_major(connection)
     columns = ["slot_name", "plugin", "database", "active_pid", "restart_lsn", "confirmed_flush_lsn"]
     columns.append("two_phase" if major >= 14 else "false AS two_phase")
@@ -130,7 +130,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
     head, confirmed = Lsn(row["head"]), _lsn(row["confirmed_flush_lsn"])
     lost = row["invalidation_reason"]
     if lost is None and row["wal_status"] == "lost":
-        lost = "the WAL it needs has been removed"
+        lost = "the server has removed WAL that it needs"
     return Slot(
         name=name,
         plugin=row["plugin"],
@@ -153,12 +153,12 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
 
 
 def query_slot(connection: Connection, name: str) -> Slot:
-    """Return the slot of a name; raise SlotError if there is none or it is lost."""
+    """Return a slot by name. Raises SlotError if it does not exist or is lost."""
     slot = find_slot(connection, name)
     if slot is None:
         raise SlotError(
-            f"replication slot {name!r} does not exist; the commits since its last use cannot be read any more: "
-            "make a new slot, copy the tables again and start with a new checkpoint",
+            f"replication slot {name!r} does not exist, and the commits since its last use are lost: make a new slot, "
+            "copy the tables again and start with a new checkpoint",
             code="SLOT_MISSING",
         )
     if slot.lost is not None or slot.confirmed_flush_lsn is None:
@@ -171,7 +171,7 @@ def query_slot(connection: Connection, name: str) -> Slot:
 
 
 def query_sent_end(connection: Connection, name: str) -> Lsn:
-    """Return the end of the WAL that the server sends from a slot, which may not exist yet."""
+    """Return the end of the WAL that the server sends for a slot; if it does not exist, the WAL's end."""
     slot = find_slot(connection, name)
     return query_wal_head(connection) if slot is None else slot.sent_up_to
 

@@ -1,4 +1,4 @@
-"""The process that uses a slot: its description, and the waiting until the slot is free. Needs psycopg 3."""
+"""Describes the process that uses a slot, and waits until the slot is free. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from logicalrep.postgres.slots.slot import Slot, query_slot
 
 _Result = TypeVar("_Result")
 
-_LEAVING = 2.0
-"""The seconds that the server may take to end a session whose program has ended."""
+_SESSION_END_TIMEOUT = 2.0
+"""The seconds that the server may need to end the session of a program that has ended."""
 
 
 def check_free(connection: Connection, slot: Slot) -> None:
-    """Raise SlotError, which names the process, if one reads a slot, also a moment later: a reader may be leaving."""
-    retries = Retries(_LEAVING)
+    """Raise SlotError, with the process, if a process still uses a slot after a moment."""
+    retries = Retries(_SESSION_END_TIMEOUT)
     while slot.active_pid is not None:
         if not retries.wait():
             raise SlotError(in_use(slot.name, _query_reader(connection, slot.name)), code="SLOT_IN_USE")
@@ -29,9 +29,10 @@ def check_free(connection: Connection, slot: Slot) -> None:
 
 
 def retry_until_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:
-    """Return the result of an action on a slot; try again while another process holds the slot.
+    """Return the result of an action on a slot; retry while another process uses the slot.
 
-    Raises SlotError after `patience` seconds, with the process's name, or if the slot has been dropped.
+    Raises:
+        SlotError: another process used the slot for `patience` seconds, or the slot was dropped.
     """
     retries = Retries(patience)
     while True:
@@ -41,20 +42,25 @@ def retry_until_free(action: Callable[[], _Result], connection: Connection, name
             if not retries.wait():
                 raise SlotError(in_use(name, _query_reader(connection, name)), code="SLOT_IN_USE") from None
         except psycopg.errors.UndefinedObject:
-            # The slot, or a publication that it would send.
+            # The slot or a publication is missing.
             query_slot(connection, name)
             raise
 
 
 def in_use(name: str, process: TupleRow | None) -> str:
-    """Say that a slot is in use by a process of the server, given by its id and its client's name, address and port."""
+    """Return the text about a slot in use.
+
+    Args:
+        name: the slot's name.
+        process: the process id, and the client's name, address and port; None if unknown.
+    """
     reader = "another process"
     if process is not None and process[0] is not None:
         pid, application, address, port = process
         # A role without the right to see the client's address gets NULL for both; a Unix socket has a port of -1.
         origin = f"from {address}" if address else "from this machine" if port == -1 else "from an unknown address"
         reader = f"process {pid} ({application or 'without a name'}, {origin})"
-    return f"replication slot {name!r} is in use by {reader}: stop that reader, or give this one a slot of its own"
+    return f"replication slot {name!r} is in use by {reader}: stop that reader, or give this reader its own slot"
 
 
 def _query_reader(connection: Connection, name: str) -> TupleRow | None:

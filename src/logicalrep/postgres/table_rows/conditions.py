@@ -1,7 +1,7 @@
-"""Conditions on columns of a key: parsed from a small part of SQL, stored as JSON, and rendered with typed literals.
+"""Conditions on key columns: parsed from a small subset of SQL, stored as JSON, and rendered with typed literals.
 
-A condition is data. Its SQL has names as identifiers, values as literals of built-in types or enums, and built-in
-operators and functions alone, so that whoever writes one cannot run code on the server. Needs psycopg 3.
+A condition is data. Its SQL has only identifiers, literals of built-in types or enums, and built-in operators and
+functions, so that its author cannot run code on the server. Needs psycopg 3.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from logicalrep.postgres.slots.errors import SlotError
 MOST_CHARACTERS = 1 << 20
 """The longest condition."""
 MOST_NESTED = 50
-"""The most groups within each other."""
+"""The deepest nesting of groups."""
 MOST_COMPARISONS = 10_000
-"""The most comparisons of a condition."""
+"""The most comparisons in a condition."""
 _FUNCTIONS = {"=": "enum_eq", "<>": "enum_ne", "<": "enum_lt", "<=": "enum_le", ">": "enum_gt", ">=": "enum_ge"}
-"""The operators, and the functions that compare values of enums: the operators would look for casts of the enum."""
+"""The operators, and the functions that compare enums: operators would use casts that others defined for the enum."""
 ACCEPTED = (
-    "write comparisons of columns of the key with literals (=, <>, <, <=, >, >=, BETWEEN … AND …, IN (…)), joined by "
+    "write comparisons of key columns with literals (=, <>, <, <=, >, >=, BETWEEN … AND …, IN (…)), combined with "
     "AND, OR and parentheses, such as id >= 100 AND kind IN ('a', 'b')"
 )
 
 
 class ConditionError(SlotError):
-    """A condition that does not tell the rows of a part of a table; the text says why."""
+    """The condition cannot select a part of a table; the text has the reason."""
 
     code = "CONDITION_REFUSED"
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumn:
-    """The type as which a column is compared."""
+    """The type with which a column is compared."""
 
     type: str
     """The SQL name of a built-in base type, or of an enum."""
@@ -48,16 +48,15 @@ class ComparedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison:
-    """A column compared with one literal."""
+    """A comparison of a column with a literal."""
 
     column: str
     operator: str
     """`=`, `<>`, `<`, `<=`, `>` or `>=`."""
     value: str
-    """The literal's text, which the input function of the column's type reads."""
+    """The literal's text, for the input function of the column's type."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the comparison as plain values."""
         return {"column": self.column, "operator": self.operator, "value": self.value}
 
     def render(self, columns: Mapping[str, ComparedColumn]) -> sql.Composed:
@@ -78,13 +77,12 @@ class ColumnComparison:
 
 @dataclass(frozen=True, slots=True)
 class ConditionGroup:
-    """Conditions of which all or any must hold."""
+    """Conditions combined with AND or OR."""
 
     is_any: bool
     conditions: tuple[Condition, ...]
 
     def to_json(self) -> dict[str, object]:
-        """Return the group as plain values."""
         return {"any" if self.is_any else "all": [condition.to_json() for condition in self.conditions]}
 
     def render(self, columns: Mapping[str, ComparedColumn]) -> sql.Composed:
@@ -104,19 +102,18 @@ Condition: TypeAlias = ColumnComparison | ConditionGroup
 
 
 def columns_of(condition: Condition) -> set[str]:
-    """Return the names of the columns of a condition."""
     return {comparison.column for comparison in _comparisons(condition)}
 
 
 def condition_of(content: Any, depth: int = 0) -> Condition:
-    """Return the condition that `to_json` returned. Raises ValueError for any other value."""
+    """Return the condition of a result of `to_json`. Raises ValueError for any other value."""
     if depth > MOST_NESTED:
         raise ValueError(f"its condition has more than {MOST_NESTED} groups within each other")
     if not isinstance(content, dict):
-        raise ValueError("its condition is no object")
+        raise ValueError("its condition is not an object")
     if set(content) == {"column", "operator", "value"}:
         if not all(isinstance(text, str) for text in content.values()) or content["operator"] not in _FUNCTIONS:
-            raise ValueError("its condition has a comparison with an unknown operator, or values that are no texts")
+            raise ValueError("its condition has a comparison with an unknown operator, or values that are not texts")
         for text in content.values():
             if not _is_sendable(text):
                 raise ValueError("its condition has a text that no server takes")
@@ -153,7 +150,7 @@ def _shown_value(value: str) -> str:
     return value if re.fullmatch(r"[+-]?\d+(\.\d+)?", value) else "'" + value.replace("'", "''") + "'"
 
 
-# The text that a person writes
+# Parsing of SQL
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -170,13 +167,14 @@ _END = ("end", "the end")
 
 
 def parse_condition(text: str) -> Condition:
-    """Return the condition that a person wrote.
+    """Parse a condition.
 
     Args:
-        text: comparisons of columns with literals (`=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`), joined by
-            `AND`, `OR` and parentheses. Names of columns are folded to lower case unless they are quoted.
+        text: comparisons of columns with literals (`=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`), combined
+            with `AND`, `OR` and parentheses. Unquoted column names are folded to lower case.
 
-    Raises ConditionError for anything else.
+    Raises:
+        ConditionError: the text has anything else.
 
     Example:
         >>> str(parse_condition("id BETWEEN 1 AND 9 OR kind IN ('a', 'b')"))
@@ -267,7 +265,7 @@ class _ConditionParser:
             return ConditionGroup(True, tuple(ColumnComparison(column, "=", value) for value in values))
         operator = self.take("sign")
         if operator not in _FUNCTIONS:
-            raise self._refused_before()
+            raise self._refused_at_last_token()
         return ColumnComparison(column, operator, self._literal())
 
     def _literal(self) -> str:
@@ -284,7 +282,7 @@ class _ConditionParser:
         self._next += 1
         return next_value
 
-    def _refused_before(self) -> ConditionError:
+    def _refused_at_last_token(self) -> ConditionError:
         return _refused(self._text, self._tokens[self._next - 1][1])
 
     def _is_next(self, kind: str, value: str) -> bool:

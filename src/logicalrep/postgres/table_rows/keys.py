@@ -1,7 +1,7 @@
-"""Keys that are sent to the server: its rows of these keys, and those that it does not have. Needs psycopg 3.
+"""Queries for rows by keys, and for keys without a row. Needs psycopg 3.
 
-Values are compared by the server's own operators, or as texts of output functions: no code of others runs with the
-rights of the reader.
+Values are compared by built-in operators, or as texts of output functions, so that no other role's code runs with the
+reader's rights.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from logicalrep.postgres.server import Connection, query_scalar
 from logicalrep.postgres.table_rows.conditions import ComparedColumn, Condition, ConditionError, columns_of
 from logicalrep.transactions.table_names import TableName
 
-# A column's base type, by itself and if the server came with it (such types have small OIDs), and its collation: its
-# operators and casts are the server's own. A cast to a domain would run its CHECK, and a cast of another type might be
-# its owner's. Texts become values of base types and enums by functions of superusers.
+# A column's base type if it is built-in (OID below 16384): its operators and casts are built-in; the base type to which
+# texts can be converted; and the collation. A cast to a domain would run its CHECK, and casts of other types may belong
+# to their owners. Only superusers can define the input functions of base types and enums.
 _KEY_COLUMNS = """
 WITH RECURSIVE bases AS (
     SELECT atttypid AS oid FROM pg_attribute WHERE attrelid = %(oid)s AND attname = %(name)s
@@ -45,13 +45,13 @@ WITH RECURSIVE tree AS (
 )
 SELECT oid FROM tree
 """
-_OF_CONDITION = (
+_CONDITION_ERRORS = (
     psycopg.ProgrammingError,
     psycopg.DataError,
     psycopg.NotSupportedError,
     psycopg.errors.InvalidTransactionState,
 )
-"""The server's errors of a condition that cannot be evaluated."""
+"""The server's errors for a condition that it cannot evaluate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,58 +60,57 @@ class KeyColumn:
 
     name: str
     own_type: str | None
-    """Its base type if the server came with it; else None, and its values are compared as texts."""
+    """The built-in base type; None for other types, whose values are compared as texts."""
     sent_type: str | None
-    """The type as which an array of texts is sent; None for a type for which that cannot be."""
+    """The element type of arrays of texts sent to the server; None if the type cannot be sent."""
     collation: str | None
     is_enum: bool
-    """Whether its base type is an enum."""
+    """Whether the base type is an enum."""
 
     @property
     def compared(self) -> ComparedColumn | None:
-        """The type as which literals are compared with it; None for a type whose operators others may have made."""
+        """The type for comparisons with literals; None if the type's operators may belong to other roles."""
         type_name = self.sent_type if self.is_enum else self.own_type
         return None if type_name is None else ComparedColumn(type_name, self.is_enum, self.collation)
 
     @property
     def collated(self) -> sql.SQL:
-        """The end of an expression that has the column's collation."""
+        """The COLLATE clause of the column's collation; empty without a collation."""
         return sql.SQL(f" COLLATE {self.collation}" if self.collation else "")
 
 
 def query_key_columns(connection: Connection, oid: int, names: Sequence[str]) -> list[KeyColumn]:
-    """Return what is to be known of some columns of a table to look its rows up by them."""
-    found = []
+    """Return the types and collations of columns, for queries by these columns."""
+    columns = []
     for name in names:
         row = connection.execute(_KEY_COLUMNS, {"oid": oid, "name": name}).fetchone()
         assert row is not None
-        found.append(KeyColumn(name, *row))
-    return found
+        columns.append(KeyColumn(name, *row))
+    return columns
 
 
 def query_tree(connection: Connection, oid: int) -> list[int]:
-    """Return the OIDs of a table and of its partitions of all levels."""
-    return [each for (each,) in connection.execute(_TREE, (oid,)).fetchall()]
+    """Return the OIDs of a table and its partitions on all levels."""
+    return [table_oid for (table_oid,) in connection.execute(_TREE, (oid,)).fetchall()]
 
 
 def is_partitioned(connection: Connection, oid: int) -> bool:
-    """Return whether a table is partitioned: its rows are those of its partitions, and else its own alone."""
     return bool(query_scalar(connection, "SELECT relkind = 'p' FROM pg_class WHERE oid = %s", oid))
 
 
 def as_text(expression: sql.Composable) -> sql.Composed:
-    """Return the text of a value, by the output function of its type: a cast to text might be the type's owner's."""
+    """Return SQL for a value's text, by the type's output function: a cast to text may belong to the type's owner."""
     return sql.SQL('pg_catalog.concat({}) COLLATE "C"').format(expression)
 
 
 def rows_of(table: TableName, *, is_partitioned: bool) -> sql.Composed:
-    """Return a table in FROM: rows of tables that inherit from it are not its own, and those of partitions are."""
+    """Return a table for FROM, with the rows of partitions but without the rows of tables that inherit from it."""
     return sql.SQL("" if is_partitioned else "ONLY ") + sql.Identifier(*table)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyCondition:
-    """A condition on the columns of a table's key, that the server evaluates."""
+    """A condition on the columns of a table's key, which the server evaluates."""
 
     condition: Condition | None
     """The condition; None for all rows."""
@@ -119,7 +118,7 @@ class KeyCondition:
     is_partitioned: bool
     columns: Sequence[KeyColumn]
     published: str | None
-    """The condition of the rows that are published; None for all."""
+    """The SQL condition of the published rows; None for all rows."""
 
     @property
     def rendered(self) -> sql.Composed:
@@ -132,52 +131,52 @@ class KeyCondition:
         )
 
     def check(self, connection: Connection) -> None:
-        """Raise ConditionError unless all of its columns belong to the key, and can be compared with its literals."""
+        """Raise ConditionError unless all its columns belong to the key and can be compared with its literals."""
         names = {column.name for column in self.columns}
-        wanted = set() if self.condition is None else columns_of(self.condition)
-        if other := sorted(wanted - names):
+        compared_names = set() if self.condition is None else columns_of(self.condition)
+        if unknown_names := sorted(compared_names - names):
             raise ConditionError(
-                f"the condition {self.condition} names {', '.join(other)}, and may name columns of the key alone, "
-                f"which are {', '.join(column.name for column in self.columns)}"
+                f"the condition {self.condition} names {', '.join(unknown_names)}, but may only name columns of the "
+                f"key: {', '.join(column.name for column in self.columns)}"
             )
         for column in self.columns:
             if column.sent_type is None:
                 raise ConditionError(f"the type of its key's column {column.name} cannot be sent to the server")
-            if column.name in wanted and column.compared is None:
+            if column.name in compared_names and column.compared is None:
                 raise ConditionError(
-                    f"the column {column.name} can be in no condition: its type neither came with the server nor is "
-                    "an enum, so that functions of others would compare its values"
+                    f"the column {column.name} cannot be in a condition: its type is neither built-in nor an enum, so "
+                    "that other roles' functions would compare its values"
                 )
         none: dict[str, Sequence[str | None]] = {column.name: [] for column in self.columns}
         try:
             with connection.transaction():
                 connection.execute("SET TRANSACTION READ ONLY")
                 connection.execute(self._absent(none))
-        except _OF_CONDITION as error:
+        except _CONDITION_ERRORS as error:
             raise ConditionError(
                 f"the server does not accept the condition {self.condition}: {error.diag.message_primary or error}"
             ) from None
 
     def query_absent(self, connection: Connection, keys: Mapping[str, Sequence[str | None]]) -> list[int]:
-        """Return which of some keys the condition holds for, and no row of the table has, by their numbers from 0.
+        """Return the indexes of the keys that satisfy the condition and have no row in the table.
 
-        So a key whose row is there is never among them, whatever the condition is at another moment.
+        A key with a row is never among them, even if the condition changes with time.
 
         Args:
-            connection: a session in a transaction, in which the table is locked.
-            keys: the texts of the values of each column.
+            connection: a session in a transaction that has locked the table.
+            keys: the texts of the keys' values by column.
         """
         return [number - 1 for (number,) in connection.execute(self._absent(keys)).fetchall()]
 
     def _absent(self, keys: Mapping[str, Sequence[str | None]]) -> sql.Composed:
         equal: list[sql.Composable] = []
         for column in self.columns:
-            there, key = sql.Identifier("there", column.name), sql.Identifier("keys", column.name)
+            stored_value, key_value = sql.Identifier("there", column.name), sql.Identifier("keys", column.name)
             if column.own_type is not None:
-                # By an index; the texts differ too where values count as equal.
+                # The operator uses an index; the texts also distinguish values that count as equal.
                 type_name = sql.SQL(column.own_type)
-                equal.append(sql.SQL("({}::{}) OPERATOR(pg_catalog.=) {}").format(there, type_name, key))
-            equal.append(sql.SQL("{} OPERATOR(pg_catalog.=) {}").format(as_text(there), as_text(key)))
+                equal.append(sql.SQL("({}::{}) OPERATOR(pg_catalog.=) {}").format(stored_value, type_name, key_value))
+            equal.append(sql.SQL("{} OPERATOR(pg_catalog.=) {}").format(as_text(stored_value), as_text(key_value)))
         return sql.SQL(
             "SELECT {number} FROM {keys} WHERE {condition} AND NOT EXISTS "
             "(SELECT FROM {rows} AS there WHERE {equal} AND ({published}\n))"
@@ -191,7 +190,6 @@ class KeyCondition:
         )
 
     def _keys(self, keys: Mapping[str, Sequence[str | None]]) -> sql.Composed:
-        """Return keys as a relation of the columns' names and types, and of their numbers from 1."""
         names = [sql.Identifier(f"key{number}") for number in range(len(self.columns))]
         return sql.SQL(
             "(SELECT {values}, {number} FROM unnest({arrays}) WITH ORDINALITY AS keys({names})) AS keys"
@@ -210,7 +208,7 @@ class KeyCondition:
 
     @property
     def _number(self) -> str:
-        """A name that no column of the key has."""
+        # No key column may have this name.
         name = "number"
         while any(column.name == name for column in self.columns):
             name += "_"
@@ -218,6 +216,5 @@ class KeyCondition:
 
 
 def _array(texts: Sequence[str | None]) -> str:
-    """Return PostgreSQL's text of an array of values."""
-    quoted = ("NULL" if each is None else '"' + each.replace("\\", "\\\\").replace('"', '\\"') + '"' for each in texts)
+    quoted = ("NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
     return "{" + ",".join(quoted) + "}"

@@ -1,9 +1,9 @@
-"""The reading of a table's rows, so that no code of the table's owner runs with the rights of the reader.
+"""Reads a table's rows without running the table owner's code with the reader's rights.
 
-A relation is locked and checked before it is read: its name might have been given to a view, whose functions would
-run. COPY of a whole file needs no plan. A query does, and the server's planner evaluates functions of constants in the
-expressions of a table's indexes and statistics, and of its partition key: a query is sent only if these have functions
-of superusers and of the reader itself. Needs psycopg 3.
+A relation is locked and checked before it is read: a view that took the table's name would run functions. COPY of a
+whole file needs no plan. A query does, and the planner evaluates functions of constants in the expressions of a table's
+indexes, statistics and partition key: a query is sent only if these functions belong to superusers or to the reader's
+role. Needs psycopg 3.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.keys import query_tree
 from logicalrep.transactions.table_names import TableName
 
-# A held snapshot has the catalog of its time; both functions have that of now. Only what stores rows has a file.
+# Both functions use the current catalog, not the held snapshot's. Only relations that store rows have a file.
 _IS_THAT_TABLE = """
 SELECT to_regclass(%(name)s) = %(oid)s::oid AND (
     pg_relation_filenode(%(oid)s::oid) IS NOT NULL
@@ -33,8 +33,8 @@ ATTRIBUTES = """
 SELECT string_agg(concat_ws(' ', attnum, attname, atttypid, pg_attribute.xmin), ', ' ORDER BY attnum)
 FROM pg_attribute WHERE attrelid = {} AND attnum > 0
 """
-"""The query for the columns of the table with an OID; the text is another one after each change of them."""
-# The functions that the planner may call for some tables. The server's own functions are no one's dependencies.
+"""The query for a text that changes with every change of a table's columns, by the table's OID."""
+# The functions that the planner may call for tables. pg_depend does not have built-in functions.
 _FUNCTIONS = """
 SELECT DISTINCT format('%%I.%%I', namespace.nspname, function.proname)
 FROM (
@@ -55,32 +55,32 @@ ORDER BY 1
 
 
 class UnsafeTableError(SlotError):
-    """A table whose reading would run code of others with the rights of the reader; the text names the function."""
+    """Reading the table would run other roles' code with the reader's rights; the text names the function."""
 
     code = "TABLE_UNSAFE"
 
 
 class NotReadableError(SlotError):
-    """A table that the role may not read, or not whole; the text says what to run."""
+    """The role may not read the table, or not all rows; the text has the remedy."""
 
     code = "TABLE_NOT_READABLE"
 
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """Rows of one file: of a table, or of one of its partitions."""
+    """Rows of one file: a table or a partition."""
 
     oid: int
     name: TableName
     columns: tuple[str, ...]
-    """The columns, quoted, or other expressions."""
+    """Quoted columns, or other expressions."""
     conditions: tuple[str, ...] = ()
     attributes: str | None = None
-    """The file's columns (`ATTRIBUTES`) when a row filter among the conditions was valid; None without a filter."""
+    """The file's columns (`ATTRIBUTES`) when its row filter was queried; None without a filter."""
     needs_query: bool = False
-    """Whether there are expressions or generated columns among the columns, which COPY of a table does not have."""
+    """Whether `columns` has expressions or generated columns, which COPY of a table cannot read."""
     nbytes: int = 0
-    """About the bytes that the rows have on the server's disk, those that conditions leave out included."""
+    """The approximate bytes on the server's disk, including rows that do not satisfy the conditions."""
 
     @property
     def is_planned(self) -> bool:
@@ -89,7 +89,7 @@ class FileRows:
 
     @property
     def source(self) -> sql.Composed:
-        """The source that follows the word COPY."""
+        """The SQL that follows COPY."""
         if not self.is_planned:
             columns = sql.SQL(", ").join(map(sql.SQL, self.columns))
             return sql.SQL("{} ({})").format(sql.Identifier(*self.name), columns)
@@ -97,30 +97,31 @@ class FileRows:
 
     @property
     def query(self) -> sql.Composed:
-        """The query for the rows."""
         table, columns = sql.Identifier(*self.name), sql.SQL(", ").join(map(sql.SQL, self.columns))
         conditions = sql.SQL(" AND ").join(map(sql.SQL, self.conditions or ("true",)))
         return sql.SQL("SELECT {} FROM ONLY {} WHERE {}").format(columns, table, conditions)
 
 
-def copy_rows(connection: Connection, rows: FileRows, now: Connection) -> Generator[memoryview | bytes, None, None]:
-    """Yield rows as COPY sends them. The session is in a transaction, whose end releases the lock on the file.
+def copy_rows(
+    connection: Connection, rows: FileRows, observer: Connection
+) -> Generator[memoryview | bytes, None, None]:
+    """Yield rows in COPY's text format.
 
     Args:
-        connection: the session that reads.
-        rows: the rows.
-        now: a session without a snapshot, which sees the catalog as it is; it may be the same one.
+        connection: the session that reads, in a transaction; the end of the transaction releases the lock on the file.
+        rows: the rows to read.
+        observer: a session without a snapshot, which sees the current catalog; it may be `connection`.
 
     Raises:
-        SnapshotError: the file has another name than before, or other columns than its filter was made for.
-        UnsafeTableError: a function of others would run.
-        NotReadableError: the role may not read all of it.
+        SnapshotError: the file's name has changed, or its columns have changed since its filter was queried.
+        UnsafeTableError: another role's function would run.
+        NotReadableError: the role may not read all rows.
     """
     with readable(rows.name):
         lock_table(connection, rows.oid, rows.name)
         if rows.is_planned:
-            check_functions(now, rows.name, [rows.oid])
-        if rows.attributes is not None and query_scalar(now, ATTRIBUTES.format("%s"), rows.oid) != rows.attributes:
+            check_functions(observer, rows.name, [rows.oid])
+        if rows.attributes is not None and query_scalar(observer, ATTRIBUTES.format("%s"), rows.oid) != rows.attributes:
             raise SnapshotError(f"{rows.name} was altered since its row filter was read", code="SNAPSHOT_STALE")
         send(connection, sql.SQL("COPY {} TO STDOUT").format(rows.source))
         with closing(receive_rows(connection)) as data:
@@ -128,27 +129,27 @@ def copy_rows(connection: Connection, rows: FileRows, now: Connection) -> Genera
 
 
 def lock_table(connection: Connection, oid: int, name: TableName) -> None:
-    """Lock a table against another definition until the transaction ends; raise SnapshotError if it is not that one."""
+    """Lock a table's definition until the transaction ends. Raises SnapshotError if the name has another OID."""
     try:
         connection.execute(sql.SQL("LOCK TABLE ONLY {} IN ACCESS SHARE MODE").format(sql.Identifier(*name)))
         parameters = {"name": sql.Identifier(*name).as_string(connection), "oid": oid}
-        is_that = connection.execute(_IS_THAT_TABLE, parameters).fetchone() == (True,)
+        is_same_table = connection.execute(_IS_THAT_TABLE, parameters).fetchone() == (True,)
     except (psycopg.errors.UndefinedTable, psycopg.errors.WrongObjectType, psycopg.errors.InvalidSchemaName):
-        is_that = False
-    if not is_that:
+        is_same_table = False
+    if not is_same_table:
         raise SnapshotError(
-            f"{name} is gone, or its name belongs to another table or a view now", code="SNAPSHOT_STALE"
+            f"{name} was dropped, or its name now belongs to another table or a view", code="SNAPSHOT_STALE"
         )
 
 
 def check_functions(connection: Connection, name: TableName, oids: Sequence[int]) -> None:
-    """Raise UnsafeTableError if a query of tables with these OIDs would call functions of other roles."""
-    found = [row[0] for row in connection.execute(_FUNCTIONS, {"oids": list(oids)}).fetchall()]
-    if found:
+    """Raise UnsafeTableError if a query of the tables with these OIDs would call other roles' functions."""
+    functions = [row[0] for row in connection.execute(_FUNCTIONS, {"oids": list(oids)}).fetchall()]
+    if functions:
         raise UnsafeTableError(
-            f"{name} has {', '.join(found)} in an index, in statistics or in its partition key, and reading a part of "
-            "it would run that with the rights of this role: let a superuser own the function, drop what uses it, or "
-            "read as the role that owns it"
+            f"{name} has {', '.join(functions)} in an index, in statistics or in its partition key, and reading a part "
+            "of it would run that function with the rights of this role: let a superuser own the function, drop what "
+            "uses it, or read as the role that owns it"
         )
 
 
@@ -156,18 +157,18 @@ def check_functions(connection: Connection, name: TableName, oids: Sequence[int]
 def locked_for_query(
     connection: Connection, oid: int, name: TableName, *, with_partitions: bool = False
 ) -> Iterator[None]:
-    """Lock a table in a transaction of this context, whose queries of it run no code of others.
+    """Lock a table in this context, a transaction, so that queries of the table run no other role's code.
 
     Args:
         connection: the session.
         oid: the table's OID.
         name: the table's name.
-        with_partitions: whether its partitions are queried too, and not its own file alone.
+        with_partitions: whether queries include the partitions.
 
     Raises:
-        SnapshotError: the name belongs to another table by now.
-        UnsafeTableError: a function of others would run.
-        NotReadableError: the role may not read all of it.
+        SnapshotError: the name now belongs to another table.
+        UnsafeTableError: another role's function would run.
+        NotReadableError: the role may not read all rows.
     """
     with readable(name), connection.transaction():
         lock_table(connection, oid, name)
@@ -177,11 +178,11 @@ def locked_for_query(
 
 @contextmanager
 def readable(name: TableName) -> Iterator[None]:
-    """Raise NotReadableError, with its remedy, for an error of the server about missing rights."""
+    """Turn the server's error about missing rights into NotReadableError, which has the remedy."""
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
         raise NotReadableError(
-            f"{error.diag.message_primary}: let the owner run GRANT SELECT ON {name}, or on its partition that is "
-            "named, TO the role, or where row-level security hides rows, let a superuser run ALTER ROLE … BYPASSRLS"
+            f"{error.diag.message_primary}: let the owner run GRANT SELECT ON {name}, or ON the named partition, TO "
+            "the role; or if row-level security hides rows, let a superuser run ALTER ROLE … BYPASSRLS"
         ) from None

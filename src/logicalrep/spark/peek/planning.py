@@ -12,7 +12,7 @@ from psycopg import sql
 
 from logicalrep.postgres.peek import peek_call
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.publications import publications_there
+from logicalrep.postgres.publications import publication_errors
 from logicalrep.postgres.server import Connection
 from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.spark.peek.admission import ReadLimits
@@ -142,7 +142,7 @@ class Planner:
         return self._retry_until_free(connection, action)
 
     def _retry_until_free(self, connection: Connection, action: Callable[[], _Result]) -> _Result:
-        with publications_there(connection):
+        with publication_errors(connection):
             return retry_until_free(action, connection, self._slot, patience=30)
 
 

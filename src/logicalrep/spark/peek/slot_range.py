@@ -144,6 +144,6 @@ def sessions_for(connection: Connection, options: SourceOptions, slot: Slot, sta
     """Return the number of sessions that repay their start."""
     size = end - start
     # Each session reads the WAL from the slot's restart_lsn on, a copy twice, and describes each table again.
-    if options.relations or slot.decoded_again(start) > size or not can_be_copied(connection, slot):
+    if options.relations or slot.redecoded_bytes(start) > size or not can_be_copied(connection, slot):
         return 1
     return max(min(options.decoding_sessions, size // WAL_OF_A_SESSION), 1)

@@ -147,7 +147,7 @@ class PeekStreamReader(SlotStreamReader):
 
     def _warn_of_lag(self, seen: Slot, position: Lsn, head: Lsn) -> None:
         """Warn if the server decodes much WAL before the batch again, and whenever that WAL doubles."""
-        repeated_bytes = seen.decoded_again(position)
+        repeated_bytes = seen.redecoded_bytes(position)
         if repeated_bytes >= max(self._warned_of, 4 * (head - position)):
             self._warned_of = 2 * repeated_bytes
             log.warning(
