@@ -64,11 +64,17 @@ class Limits:
     uncompiled_bytes: int = 1 << 20
     """The most bytes of a table that are copied without compiled loops, while these are not there yet."""
     statement_keys: int = 20_000
-    """The keys that one statement asks the server for, while a part is loaded."""
+    """The keys that one statement asks the server for."""
     keys_task_bytes: int = 256 << 20
     """About the bytes of files whose keys one task looks for on the server."""
     matched_bytes: int = 128 << 20
     """The bytes of files of old and new rows of which one task compares its share, once a table was reloaded."""
+    load_snapshots: int = 2
+    """The most groups of tables that are loaded at the same time: each has a slot and a snapshot."""
+    snapshot_tables: int = 8
+    """The most tables of one snapshot: it holds back the server's clean-up, and a load that is killed begins anew."""
+    lock_seconds: float = 5.0
+    """The longest wait for a lock on a table of the server."""
     large_table_bytes: int = 1_000_000_000
     """The bytes of a table's files above which its first load offers to mark rows."""
     load_tries: int = 8
@@ -129,6 +135,10 @@ class Limits:
     """The most bytes of a file of JSON below `_logicalrep/` that is read."""
     request_bytes: int = 4 << 20
     """The most bytes of a file with a request."""
+    store_retries: int = 5
+    """The retries of a request that an object store refuses; the caller waits for a store that is away for longer."""
+    deleted_files: int = 200
+    """The most files of old versions that are deleted in one step."""
 
     # Versions of tables, and of the destination
 
@@ -176,6 +186,8 @@ class Limits:
     """Upkeep writes a file anew once one row of so many is marked; docs/explanation/performance.md has the cost."""
     merged_bytes_a_second: int = 32 << 20
     """The most bytes of files that are merged in a second, in the mean."""
+    merge_tries: int = 4
+    """The merges for nothing, one after another, after which batches wait for the next one."""
     merge_pause_seconds: float = 5.0
     """The seconds from a merge that was for nothing to the next one."""
 
@@ -185,6 +197,10 @@ class Limits:
     """The most rows of both sides that are held at once, unless a bucket has more."""
     compared_keys: int = 20_000
     """The most keys that are read again at once."""
+    hashed_rows: int = 1 << 16
+    """The most rows that are hashed at once, which needs several times their memory."""
+    peeked_messages: int = 100_000
+    """The most messages of a slot that are looked through."""
 
     @property
     def held_bytes(self) -> int:

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.load.load_queue import LoadQueue
-from logicalrep.pipeline.load.snapshot_copy import GROUP, CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 from tests.waiting import eventually
@@ -46,11 +47,11 @@ def names(count: int) -> list[TableName]:
 
 def test_tables_that_come_one_by_one_are_loaded_in_groups_two_at_a_time() -> None:
     held, found = Held(), []
-    with LoadQueue(cast(SnapshotCopy, held), threading.Event()) as loader:
+    with LoadQueue(cast(SnapshotCopy, held), threading.Event(), Limits()) as loader:
         for name in names(20):
             loader.add({name: LoadRequest(name.name, 1)})
         eventually(lambda: len(held.groups) == 2)
-        assert [len(group) for group in held.groups] == [GROUP, GROUP]
+        assert [len(group) for group in held.groups] == [8, 8]
         held.go_on.set()
 
         def are_all_there() -> bool:
@@ -65,7 +66,7 @@ def test_tables_that_come_one_by_one_are_loaded_in_groups_two_at_a_time() -> Non
 def test_a_table_that_is_wanted_twice_before_its_load_is_loaded_once() -> None:
     held = Held()
     held.go_on.set()
-    with LoadQueue(cast(SnapshotCopy, held), threading.Event()) as loader:
+    with LoadQueue(cast(SnapshotCopy, held), threading.Event(), Limits()) as loader:
         for _ in range(3):
             loader.add({names(1)[0]: LoadRequest("t0", 1)})
         eventually(lambda: len(loader.results(NOW)) == 1)
@@ -80,7 +81,7 @@ def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
         raise ZeroDivisionError
 
     monkeypatch.setattr(held, "load", fail)
-    with LoadQueue(cast(SnapshotCopy, held), threading.Event()) as loader:
+    with LoadQueue(cast(SnapshotCopy, held), threading.Event(), Limits()) as loader:
         loader.add({names(1)[0]: LoadRequest("t0", 1)})
         with pytest.raises(ZeroDivisionError):
             eventually(lambda: bool(loader.results(NOW)))
@@ -88,7 +89,7 @@ def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_table_requested_twice_is_loaded_twice_one_after_another() -> None:
     held, name = Held(), names(1)[0]
-    with LoadQueue(cast(SnapshotCopy, held), threading.Event()) as loader:
+    with LoadQueue(cast(SnapshotCopy, held), threading.Event(), Limits()) as loader:
         loader.add({name: LoadRequest("t0", 1)})
         eventually(lambda: len(held.groups) == 1)
         assert held.is_wanted(name)
@@ -120,7 +121,7 @@ def test_partitions_are_returned_once_all_commits_before_their_snapshot_are_take
                 yield CopiedTable(name, spec, Lsn(101), [], "x", TimestampTz(0), None if name == whole else spec)
 
     copying = Copied()
-    with LoadQueue(cast(SnapshotCopy, copying), threading.Event()) as loader:
+    with LoadQueue(cast(SnapshotCopy, copying), threading.Event(), Limits()) as loader:
         loader.add({part: LoadRequest("t0", 1), whole: LoadRequest("t1", 2)})
         found: list[TableName] = []
 

@@ -25,8 +25,6 @@ from logicalrep.transactions.table_names import TableName
 from tests.pipeline.odd_names import ODD_NAMES
 from tests.pipeline.storage.stores import Store, start_object_store
 
-NO_RETRIES = {"max_retries": 0}
-
 
 @dataclass(frozen=True)
 class Place:
@@ -224,9 +222,8 @@ def test_a_file_is_replaced_as_a_whole(place: Place) -> None:
             assert reader.result() <= set(contents)
 
 
-def test_what_cannot_be_written_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", NO_RETRIES)
-    storage = place.storage
+def test_what_cannot_be_written_changes_nothing(place: Place) -> None:
+    storage = replace(place.storage, limits=Limits(store_retries=0))
     storage.write("a/b", b"old")
     place.fail()
     for write in (
@@ -246,11 +243,8 @@ def test_what_cannot_be_written_changes_nothing(place: Place, monkeypatch: pytes
     assert storage.read("a/b") == b"new"
 
 
-def test_a_lost_answer_leaves_the_whole_file_which_its_writer_recognises(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", NO_RETRIES)
-    storage = place.storage
+def test_a_lost_answer_leaves_the_whole_file_which_its_writer_recognises(place: Place) -> None:
+    storage = replace(place.storage, limits=Limits(store_retries=0))
     place.lose_answers()
     for write in (lambda: storage.write("a/b", b"mine"), lambda: storage.create("a/c", b"mine")):
         with pytest.raises(StorageError):

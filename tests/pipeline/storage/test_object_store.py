@@ -104,7 +104,7 @@ def test_odd_names_are_read_by_other_programs(store: Store, name: str, table_for
     ],
 )
 def test_late_failing_and_lost_answers_change_nothing(
-    store: Store, seed: int, mode: WriteMode, table_format: FormatName, monkeypatch: pytest.MonkeyPatch
+    store: Store, seed: int, mode: WriteMode, table_format: FormatName
 ) -> None:
     limits = Limits(
         small_file_bytes=0,
@@ -114,9 +114,9 @@ def test_late_failing_and_lost_answers_change_nothing(
         log_checkpoint_commits=5,
         metadata_versions=2,
         upkeep_versions=2,
+        store_retries=1,
     )
     # There are many small files, and merges of them.
-    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 1})
     where = Storage("s3://lake/shop", store.options, limits=limits)
     log = new_stored(where, ("id",), mode=mode, table_format=table_format)
     history = History(("id",), random.Random(seed))
@@ -146,11 +146,8 @@ def test_late_failing_and_lost_answers_change_nothing(
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_a_commit_whose_answer_is_lost_is_not_another_writers(
-    store: Store, table_format: FormatName, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 0})
-    where = Storage("s3://lake/shop", store.options)
+def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, table_format: FormatName) -> None:
+    where = Storage("s3://lake/shop", store.options, Limits(store_retries=0))
     log = new_stored(where, ("id",), table_format=table_format)
     history = History(("id",), random.Random(1))
     for _ in range(20):
@@ -168,11 +165,8 @@ def test_a_commit_whose_answer_is_lost_is_not_another_writers(
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_a_load_whose_answer_is_lost_is_committed(
-    store: Store, table_format: FormatName, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 0})
-    where = Storage("s3://lake/shop", store.options)
+def test_a_load_whose_answer_is_lost_is_committed(store: Store, table_format: FormatName) -> None:
+    where = Storage("s3://lake/shop", store.options, Limits(store_retries=0))
     store.trouble = lambda method, path: "lose" if method == "PUT" and path.endswith(".json") else None
     with pytest.raises(StorageError):
         new_stored(where, ("id",), table_format=table_format)
@@ -181,9 +175,9 @@ def test_a_load_whose_answer_is_lost_is_committed(
     assert (log.version, log.applied(APP)) == (0 if table_format == "delta" else 1, 999)
 
 
-def test_a_store_that_is_away_is_one_sentence(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 0})
-    away = Storage("s3://lake/x", store.options | {"aws_endpoint": "http://127.0.0.1:1", "timeout": "1s"})
+def test_a_store_that_is_away_is_one_sentence(store: Store) -> None:
+    options = store.options | {"aws_endpoint": "http://127.0.0.1:1", "timeout": "1s"}
+    away = Storage("s3://lake/x", options, Limits(store_retries=0))
     with pytest.raises(StorageError) as error:
         away.read("a")
     assert "\n" not in str(error.value)

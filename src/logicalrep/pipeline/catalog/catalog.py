@@ -20,6 +20,7 @@ from logicalrep.pipeline.catalog.partitions import query_empty_tables, query_unp
 from logicalrep.pipeline.catalog.publishing import ensure_publication
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
 from logicalrep.postgres.retries import LOCKED, Wait
@@ -100,13 +101,13 @@ class Catalog:
         observer: Observer,
         said: Iterable[str],
         waiting: Wait,
-        interval: float,
+        limits: Limits,
     ) -> None:
         """Take the server, the publication, the slot, and the warnings that are not to be repeated.
 
-        `waiting` says how the server is waited for while it is away; `interval` has the seconds between two refreshes.
+        `waiting` says how the server is waited for while it is away; `limits` are those of the run.
         """
-        self._settings, self._interval = settings, interval
+        self._settings, self._limits = settings, limits
         self._publication = publication
         self._slot = slot
         self._observer = observer
@@ -141,7 +142,7 @@ class Catalog:
 
         Returns None while another session alters a table: what waited for it would hold up the others.
         """
-        self._next = time.monotonic() + self._interval
+        self._next = time.monotonic() + self._limits.catalog_seconds
         try:
             return self.run(self._tables)
         except LOCKED:
@@ -154,7 +155,7 @@ class Catalog:
     def refuse_synchronous(self) -> None:
         """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender; check now and then."""
         if time.monotonic() >= self._next_standby:
-            self._next_standby = time.monotonic() + self._interval
+            self._next_standby = time.monotonic() + self._limits.catalog_seconds
             if warning := self.run(lambda connection: refuse_synchronous(connection, self._slot)):
                 self._warn(warning)
 
@@ -221,7 +222,7 @@ class Catalog:
             NeedsResync: some may be gone otherwise.
             NotProvenYetError: another session alters the table.
         """
-        written = WrittenRows(now, self._publication, first, changes)
+        written = WrittenRows(now, self._publication, first, changes, self._limits.statement_keys)
         try:
             if self.run(written.query_lost):
                 raise NeedsResync(EMPTIED)

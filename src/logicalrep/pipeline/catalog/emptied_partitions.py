@@ -30,8 +30,6 @@ Run = tuple[TableSpec, Sequence[ChangeBatch]]
 """Changes of one description, as `runs` returns them."""
 _Key = tuple[str | None, ...]
 
-_KEYS_AT_ONCE = 20_000
-"""The most keys of one statement, and those that are kept as the server lacks them."""
 # Nothing writes the rows of system columns again: they have the transaction, or subtransaction, that made the table.
 _MADE_BY = """
 SELECT attrelid::bigint, xmin::text::bigint FROM pg_attribute WHERE attrelid = ANY(%s) AND attnum = -1
@@ -54,6 +52,8 @@ class WrittenRows:
     """The first message of each new partition, by the partitions' OIDs."""
     changes: Sequence[Run]
     """The table's changes: those of the transactions of these messages, and later ones."""
+    most_keys: int
+    """The most keys of one statement, and those that are kept as the server lacks them."""
 
     def query_lost(self, connection: Connection) -> bool:
         """Return whether some may be gone without a change that tells it.
@@ -106,11 +106,11 @@ class WrittenRows:
             return False
         condition = KeyCondition(None, name, is_partitioned(connection, oid), columns, None)
         written, absent = (new for at, _, new in self._keys(numbers, lsn) if new is not None and at == lsn), set[_Key]()
-        while keys := [*islice(written, _KEYS_AT_ONCE)]:
+        while keys := [*islice(written, self.most_keys)]:
             with locked_for_query(connection, oid, name, with_partitions=True):
                 texts = dict(zip(now.key, zip(*keys, strict=True), strict=True))
                 absent.update(keys[number] for number in condition.query_absent(connection, texts))
-            if len(absent) > _KEYS_AT_ONCE:
+            if len(absent) > self.most_keys:
                 return False
         return not absent or not self._are_left(absent, numbers, lsn)
 

@@ -17,8 +17,6 @@ _LEAST_AGE = 3600.0
 """The seconds after which a file that is in no version is taken for one of a commit that was never made."""
 _SEARCH_AGAIN = 24 * 3600.0
 """The seconds between two searches for such files."""
-_MOST_DELETED = 200
-"""The most files that are deleted in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class RemovedFiles:
 
     def delete_surplus(self, there: int, keep_hours: float) -> None:
         """Delete some of those that are to be deleted, the first ones first. Arguments are those of `has_surplus`."""
-        for _ in range(_MOST_DELETED):
+        for _ in range(self.storage.limits.deleted_files):
             if not self.has_surplus(there, keep_hours):
                 break
             file = self._files[0]

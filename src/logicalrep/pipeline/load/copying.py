@@ -33,9 +33,6 @@ from logicalrep_runtime.scalars import Lsn
 
 _Data = TypeVar("_Data")
 
-PATIENCE = 5.0
-"""The longest wait for a lock on the table, in seconds."""
-
 
 @dataclass(frozen=True)
 class CopyTask:
@@ -76,7 +73,7 @@ def copy(part: CopyTask) -> CopiedPart:
         NotReadableError: the role may not read the table, or not all of its rows.
     """
     with part.settings.connect() as connection, part.settings.connect() as now:
-        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+        connection.execute(f"SET lock_timeout = '{part.storage.limits.lock_seconds}s'")
         with closing(limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
             size = sum(each.nbytes for each in part.ranges)
             read = typed if size > part.storage.limits.uncompiled_bytes or are_loops_compiled() else typed_without_loops
@@ -94,7 +91,7 @@ def _copy_ranges(part: CopyTask, connection: Connection, now: Connection) -> Gen
     for rows in part.ranges:
         hold(connection, part.snapshot)
         with readable(name):
-            hold_tables(connection, [name], patience=PATIENCE)
+            hold_tables(connection, [name], patience=part.storage.limits.lock_seconds)
         check_columns(connection, now)
         try:
             with closing(copy_rows(connection, rows, now)) as data:

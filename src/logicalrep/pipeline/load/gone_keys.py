@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from logicalrep.pipeline.apply.ending import are_there
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.load.copying import PATIENCE, CopiedPart, limit_rate
+from logicalrep.pipeline.load.copying import CopiedPart, limit_rate
 from logicalrep.pipeline.schema.forms import END
 from logicalrep.pipeline.schema.key_texts import key_texts
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -157,11 +157,11 @@ def find_gone_keys(task: KeysTask) -> CopiedPart:
     name, oid = task.table.relation.table, task.table.relation.relation_id
     gone: list[pa.Table] = []
     with task.settings.connect() as connection, task.settings.connect() as now:
-        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+        connection.execute(f"SET lock_timeout = '{task.storage.limits.lock_seconds}s'")
         for keys in limit_rate(_read_keys(task), task.rate, lambda keys: int(keys.nbytes)):
             hold(connection, task.snapshot)
             with readable(name):
-                hold_tables(connection, [name], patience=PATIENCE)
+                hold_tables(connection, [name], patience=task.storage.limits.lock_seconds)
                 check_columns(connection, now)
                 check_functions(now, name, query_tree(now, oid))
                 absent = task.condition.query_absent(connection, key_texts(task.table, keys))

@@ -9,12 +9,11 @@ from functools import partial
 from typing import Self
 
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.pipeline.load.snapshot_copy import GROUP, CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
+from logicalrep.pipeline.limits import Limits
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
-_THREADS = 2
-"""The most groups of tables that are loaded at the same time: each has a slot and a snapshot."""
 _GATHERING = 0.1
 """The seconds in which tables that come one after another become a group."""
 
@@ -22,10 +21,11 @@ _GATHERING = 0.1
 class LoadQueue:
     """Loads the tables that it is given in groups, in about the order in which they come."""
 
-    def __init__(self, loading: SnapshotCopy, stop: threading.Event) -> None:
+    def __init__(self, loading: SnapshotCopy, stop: threading.Event, limits: Limits) -> None:
         """Take what loads tables, and the event that ends a load; entering the context starts the threads."""
         self._loading = loading
         self._stop = stop
+        self._limits = limits
         self._wanted: dict[TableName, LoadRequest] = {}
         # The last load that was asked for of each table: the result of an earlier one is discarded.
         self._last: dict[TableName, LoadRequest] = {}
@@ -37,7 +37,7 @@ class LoadQueue:
         self._ended: list[tuple[LoadRequest, CopiedTable | CopyFailed]] = []
         self._threads = [
             threading.Thread(target=self._run, name=f"logicalrep-loader-{number}", daemon=True)
-            for number in range(_THREADS)
+            for number in range(limits.load_snapshots)
         ]
 
     def __enter__(self) -> Self:
@@ -115,7 +115,7 @@ class LoadQueue:
                 self._changed.wait_for(self._stop.is_set, _GATHERING)
             if self._stop.is_set():
                 return {}
-            group = {name: self._wanted.pop(name) for name in self._free()[:GROUP]}
+            group = {name: self._wanted.pop(name) for name in self._free()[: self._limits.snapshot_tables]}
             self._running |= group.keys()
             return group
 

@@ -22,7 +22,6 @@ from logicalrep.pipeline.catalog.changing_texts import refuse_names
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.load.copying import (
-    PATIENCE,
     CopiedPart,
     CopyTask,
     are_loops_compiled,
@@ -45,8 +44,6 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.columnar.compiling import announce_compilation
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
-GROUP = 8
-"""The most tables of one snapshot: it holds back the server's clean-up, and a load that is killed begins anew."""
 _RANGE_SECONDS = 0.25
 """The longest that a range may take at the given rate."""
 _CHECK_AGAIN = 0.5
@@ -259,7 +256,7 @@ class SnapshotCopy:
         try:
             with settings.connection.connect() as connection:
                 # A query for a table's size, or a publication's tables, waits for sessions that alter one.
-                connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+                connection.execute(f"SET lock_timeout = '{limits.lock_seconds}s'")
                 hold(connection, snapshot)
                 found = query_catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
                 if found is None or found.table.relation.table != name:

@@ -13,7 +13,6 @@ from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publishable import exists
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.load.copying import PATIENCE
 from logicalrep.pipeline.load.gone_keys import check_condition
 from logicalrep.pipeline.masks.guard import masks_needed
 from logicalrep.pipeline.operate.status import read_identity
@@ -145,7 +144,7 @@ def resync_part(
     with settings.connect() as connection:
         system, database = query_server_identity(connection)
         identity.check(system_identifier=system, database=database)
-        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+        connection.execute(f"SET lock_timeout = '{storage.limits.lock_seconds}s'")
         table, partition = name, None
         if name not in names:
             above = connection.execute(_PARTITION, list(name)).fetchall()

@@ -229,7 +229,7 @@ def follow(
                 observer,
                 prepared.published.warnings,
                 server,
-                limits.catalog_seconds,
+                limits,
             ) as catalog,
             nullcontext() if settings.listen is None else observed.sampling(catalog.query_slot),
             closing(
@@ -267,4 +267,5 @@ def _loader(context: RunContext, receiver: ChangeReceiver) -> LoadQueue:
     """Return the threads that load tables, until their context ends."""
     ending = threading.Event()
     waiting = Wait(stop=ending, say=passing(context.observer, WaitReported), interval=WRITERS_INTERVAL)
-    return LoadQueue(SnapshotCopy(context, waiting, Renewal(context.settings.connection, receiver, waiting)), ending)
+    copying = SnapshotCopy(context, waiting, Renewal(context.settings.connection, receiver, waiting))
+    return LoadQueue(copying, ending, context.limits)

@@ -270,7 +270,7 @@ class Storage:
         if self.is_local:
             return LocalFiles(Path(self.uri))
         try:
-            return StoreFiles(self.uri, self.storage_options, self.limits.whole_file_bytes)
+            return StoreFiles(self.uri, self.storage_options, self.limits)
         except (OSError, BaseError, ValueError) as error:
             raise InvalidDestinationError(f"{self.uri} is not a destination for tables: {self._words(error)}") from None
 

@@ -13,13 +13,12 @@ import obstore
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import ObjectStore, from_url
 
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.local_files import refuse_large
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
 
-RETRIES: RetryConfig = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
-"""The tries of a request that an object store refuses; the caller waits for a destination that is away for longer."""
 _OF_CLIENT = re.compile(
     r"(?:aws_|azure_|google_)?"
     r"(allow_http|allow_invalid_certificates|connect_timeout|default_content_type|pool_idle_timeout|"
@@ -39,16 +38,17 @@ class StoreFiles:
     The store's client repeats failed requests, and a store's requests are atomic and durable.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, str], most_whole: int) -> None:
-        """Take the store's URI with a folder, its options, and the most bytes of a file that one request reads whole.
+    def __init__(self, uri: str, options: Mapping[str, str], limits: Limits) -> None:
+        """Take the store's URI with a folder, its options, and the limits of the run.
 
         Raises what the store's library does if it is none.
         """
-        self._most_whole = most_whole
+        self._most_whole = limits.whole_file_bytes
+        retries: RetryConfig = {"max_retries": limits.store_retries, "retry_timeout": timedelta(seconds=60)}
         of_client = {name: match[1] for name in options if (match := _OF_CLIENT.fullmatch(name))}
         config = {name: value for name, value in options.items() if name not in of_client}
         client = {short: options[name] for name, short in of_client.items()}
-        self._store = from_url(uri, config=config, client_options=client, retry_config=RETRIES)  # type: ignore[call-overload]
+        self._store = from_url(uri, config=config, client_options=client, retry_config=retries)  # type: ignore[call-overload]
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
         try:

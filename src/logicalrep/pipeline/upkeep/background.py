@@ -13,9 +13,6 @@ from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.storage.storage import DamagedError, StorageError
 from logicalrep.pipeline.upkeep.merging import Merge, Merged, delete_merged, due_merge, merge_files, put_merged
 
-_MOST_TRIES = 4
-"""The number of merges for nothing, one after another, after which batches wait for the next one."""
-
 
 @dataclass(frozen=True)
 class BegunMerge:
@@ -98,7 +95,8 @@ class BackgroundMerges:
 
     def is_hindered(self, stored: StoredTable, *, was_put: bool) -> bool:
         """Count whether a merge was put; return whether batches hinder the table's merges so often that they wait."""
+        limits = stored.storage.limits
         self._tries[stored] = 0 if was_put else self._tries.get(stored, 0) + 1
         if not was_put:
-            self._not_before = time.monotonic() + stored.storage.limits.merge_pause_seconds
-        return self._tries[stored] >= _MOST_TRIES
+            self._not_before = time.monotonic() + limits.merge_pause_seconds
+        return self._tries[stored] >= limits.merge_tries

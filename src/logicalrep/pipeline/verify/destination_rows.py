@@ -15,9 +15,6 @@ from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
 from logicalrep.pipeline.verify.passing import UnsettledError
 
-_PART = 1 << 16
-"""The most rows that are hashed at once."""
-
 
 def with_all_texts(table: TableSpec) -> TableSpec:
     """Return a description that has a column of texts for each column that may get one: the server's rows have it."""
@@ -39,8 +36,8 @@ class DestinationRows:
         stored = self._current()
         for file in stored.files.values():
             rows = self._rows(stored.table, file)
-            # The hashing of a part needs several times its memory.
-            yield from (rows.slice(start, _PART) for start in range(0, rows.num_rows, _PART))
+            most = self.storage.limits.hashed_rows
+            yield from (rows.slice(start, most) for start in range(0, rows.num_rows, most))
 
     def read_keys(self, hashes: Hashes) -> tuple[Fingerprints, list[pa.Table]]:
         """Return what the table has of some keys, given their sorted hashes, and the rows."""

@@ -24,8 +24,6 @@ _PAUSE = 0.25
 """The seconds between two reads of the state."""
 _ALONE = 3.0
 """The seconds without a reader of the slot after which nobody seems to replicate."""
-_MOST_WAITING = 100_000
-"""The most messages of a slot that are looked through."""
 _PAGE, _HEADERS = 8192, (24, 40)
 """The size of a page of WAL, and of the headers of a page and of a file's first one."""
 
@@ -116,7 +114,7 @@ class Passing:
         with self._settings.connect() as connection:
             publications = (self._identity.publication,)
             options = PluginOptions(publication_names=publications, proto_version=newest_protocol(connection))
-            slot, most = self._identity.slot, _MOST_WAITING
+            slot, most = self._identity.slot, self._storage.limits.peeked_messages
             messages = peek(connection, slot, options, upto_lsn=lsn, upto_messages=most, patience=0)
             numbers = count(1)
             counted = (message for message, _ in zip(messages, numbers, strict=False))
