@@ -114,6 +114,12 @@ class Limits:
     """The most bytes of an item that is sent: a row may have a gigabyte, and Spark sends at most 128 MiB at once."""
     sent_at_once_bytes: int = 128 << 20
     """The most bytes of items of several threads that are sent at the same time: here and elsewhere they are held."""
+    jobs: int = 4
+    """The most jobs of Spark for items of several threads at the same time."""
+    job_items: int = 32
+    """The most items of one of these jobs."""
+    job_bytes: int = 64 << 20
+    """The most bytes of items of one of these jobs, unless one item has more."""
     calls: int = 4
     """The most calls of a kind of work that run in this process at the same time."""
     local_calls: int = 2

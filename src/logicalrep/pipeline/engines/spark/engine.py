@@ -17,11 +17,6 @@ from logicalrep.pipeline.limits import Limits
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_JOBS = 4
-"""The most jobs for items of several threads at the same time."""
-_MOST_TOGETHER, _MOST_BYTES = 32, 64 << 20
-"""The most items, and bytes of items, of one of these jobs."""
-
 
 class SparkEngine:
     """An engine on the executors of a Spark session, whose jobs have the items of several threads.
@@ -85,16 +80,16 @@ class SparkEngine:
 
     def _has_room(self, own: _WaitingItem) -> bool:
         is_small = not self._bytes or self._bytes + own.nbytes <= self._limits.sent_at_once_bytes
-        return self._jobs < _JOBS and is_small
+        return self._jobs < self._limits.jobs and is_small
 
     def _take(self, own: _WaitingItem) -> list[_WaitingItem]:
         """Return an item and those that go with it, which wait no more; none if it is in another job already."""
         if own not in self._waiting:
             return []
         group, size = [own], own.nbytes
-        most_bytes = min(_MOST_BYTES, self._limits.sent_at_once_bytes - self._bytes)
+        most_bytes = min(self._limits.job_bytes, self._limits.sent_at_once_bytes - self._bytes)
         for each in self._waiting:
-            fits = len(group) < _MOST_TOGETHER and size + each.nbytes <= most_bytes
+            fits = len(group) < self._limits.job_items and size + each.nbytes <= most_bytes
             if each is not own and each.function is own.function and fits:
                 group.append(each)
                 size += each.nbytes
