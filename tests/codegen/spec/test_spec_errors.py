@@ -1097,8 +1097,8 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "files: [row]",
         [
             "spec/shop/protocol.yaml:1:1: callback 'stream_cb' sends no message",
-            "spec/shop/protocol.yaml:1:1: no message closes the block 'stream'",
             "spec/shop/protocol.yaml:1:1: exactly one message must open the block 'stream', not none",
+            "spec/shop/protocol.yaml:1:1: no message closes the block 'stream'",
             "spec/shop/stream.yaml:1:1: is not listed under 'files' in spec/shop/protocol.yaml",
         ],
     ),
