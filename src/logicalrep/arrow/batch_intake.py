@@ -24,7 +24,7 @@ from logicalrep.arrow.message_batch import (
     message_batch_in,
     message_batch_of,
     message_batches_of,
-    of_tags,
+    tag_mask,
 )
 from logicalrep.arrow.packed_rows import rows_from
 from logicalrep.arrow.synthetic_messages import alone, preamble, sent_whole
@@ -52,11 +52,11 @@ _JOINED = 1 << 20
 FEWEST_ROWS = 16
 """The number of adjacent rows from which taking them together is less work."""
 
-_DESCRIBES = of_tags(bytes([RELATION, TYPE]))
-_FOLLOWED = of_tags(bytes([BEGIN, COMMIT, RELATION, TYPE]))
+_DESCRIBES = tag_mask(bytes([RELATION, TYPE]))
+_FOLLOWED = tag_mask(bytes([BEGIN, COMMIT, RELATION, TYPE]))
 """Whether the assembler must see a message with this tag of a transaction that was sent whole."""
 
-_CHANGES = of_tags(bytes([INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE]))
+_CHANGES = tag_mask(bytes([INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE]))
 """Whether a message with this tag within a transaction is a change."""
 
 _VERSION_1 = Session(version=1)

@@ -19,16 +19,16 @@ from logicalrep.transactions.tags import DELETE, INSERT, UPDATE, WHOLE
 _MESSAGES = 10_000
 
 
-def of_tags(tags: bytes) -> NDArray[np.bool_]:
+def tag_mask(tags: bytes) -> NDArray[np.bool_]:
     """Return for each byte whether it is one of the tags; a lookup is faster than np.isin."""
     table = np.zeros(256, dtype=bool)
     table[list(tags)] = True
     return table
 
 
-SENT_WHOLE = of_tags(WHOLE)
+SENT_WHOLE = tag_mask(WHOLE)
 """Whether a message with this tag belongs to transactions that are sent whole, not streamed and not prepared."""
-ROW_CHANGE = of_tags(bytes([INSERT, UPDATE, DELETE]))
+ROW_CHANGE = tag_mask(bytes([INSERT, UPDATE, DELETE]))
 
 
 @dataclass(frozen=True, slots=True)

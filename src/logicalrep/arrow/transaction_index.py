@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.message_batch import MessageBatch, of_tags
+from logicalrep.arrow.message_batch import MessageBatch, tag_mask
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.tags import BEGIN, IN_EVERY_SESSION, ORIGIN, TRUNCATE
 from logicalrep_protocol import v1
@@ -17,7 +17,7 @@ from logicalrep_runtime.columnar.located import Bytes, Int64s
 from logicalrep_runtime.scalars import TransactionId
 
 _EVERYTHING = (1 << 64) - 1
-_IN_COLUMNS = of_tags(IN_EVERY_SESSION)
+_IN_COLUMNS = tag_mask(IN_EVERY_SESSION)
 
 
 class UnsupportedError(Exception):

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from logicalrep.transactions.changes import Change, ChangeMessage
 from logicalrep.transactions.deliveries import Deliveries
-from logicalrep.transactions.errors import of_another_width, refused
+from logicalrep.transactions.errors import refused, width_reason
 from logicalrep.transactions.open_transactions import OpenTransaction, UnboundRows
 from logicalrep.transactions.relations import Relations, TableDescription
 from logicalrep.transactions.resume_token import ResumeToken
@@ -313,7 +313,7 @@ class Assembler:
         for row in (new, old):
             if row is not None and len(row.kinds) != len(relation.names):
                 raise refused(
-                    message, lsn, block.xid, of_another_width(len(row.kinds), str(relation), len(relation.columns))
+                    message, lsn, block.xid, width_reason(len(row.kinds), str(relation), len(relation.columns))
                 )
         self._appear(block, message)
         self._add(block, message, lsn, relation)

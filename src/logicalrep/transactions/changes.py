@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from logicalrep.transactions.errors import of_another_width, refused
+from logicalrep.transactions.errors import refused, width_reason
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 from logicalrep.transactions.tags import BINARY, NULL, UNCHANGED
@@ -116,7 +116,7 @@ def named_rows(message: Insert | Update | Delete, relations: Mapping[Oid, Relati
     for row in (getattr(message, "old", None), getattr(message, "new", None)):
         if row is not None and len(row.kinds) != len(names):
             table = str(TableName(relation.namespace or "pg_catalog", relation.name))
-            raise refused(message, None, None, of_another_width(len(row.kinds), table, len(names)))
+            raise refused(message, None, None, width_reason(len(row.kinds), table, len(names)))
     return NamedRows(_before(message, relation, names), _after(message, names), _unchanged(message, names))
 
 

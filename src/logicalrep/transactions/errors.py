@@ -43,7 +43,7 @@ def refused(message: AnyMessage, lsn: Lsn | None, xid: TransactionId | None, rea
     return TransactionError(_NAMES[message.tag], lsn, xid, reason)
 
 
-def of_another_width(values: int, table: str, columns: int) -> str:
+def width_reason(values: int, table: str, columns: int) -> str:
     """Return the reason to refuse a row with another number of values than its table has columns."""
     reason = f"has {values} values where the Relation of {table} has {columns} columns"
     if values > columns:

@@ -74,7 +74,7 @@ class ChangeDecoder:
         for table in tables:
             oid = int(table.relation.relation_id)
             cuts = [at for truncated_oid, at, _ in truncates if truncated_oid == oid]
-            batches.setdefault(oid, []).extend(_batches_of(table, messages, run, cuts))
+            batches.setdefault(oid, []).extend(_split_at_cuts(table, messages, run, cuts))
         return [
             TableChanges(
                 relations.get(oid, ()),
@@ -123,12 +123,12 @@ def _position(run: IndexedBatch, at: int | NDArray[np.int64]) -> list[NDArray[np
     return [run.final_lsn[transaction], run.ordinals[at], run.commit_timestamp[transaction], run.xid[transaction]]
 
 
-def _batches_of(
+def _split_at_cuts(
     table: DecodedTable, messages: MessageBatch, run: IndexedBatch, cuts: list[int]
 ) -> Iterator[tuple[int, ChangeBatch]]:
     """Yield the changes between the cuts, each with the index of its first message."""
     rows = table.rows.to_numpy(zero_copy_only=False)
-    whole = _batch_of(table, rows, messages, run)
+    whole = _batch(table, rows, messages, run)
     most = max(_MOST_VALUES // max(len(table.relation.names), 1), 1)
     bounds = {0, len(rows), *np.searchsorted(rows, cuts).tolist(), *range(0, len(rows), most)}
     starts = sorted(bounds)
@@ -136,7 +136,7 @@ def _batches_of(
         yield int(rows[start]), whole.slice(start, stop - start) if stop - start < len(rows) else whole
 
 
-def _batch_of(table: DecodedTable, rows: NDArray[np.int64], messages: MessageBatch, run: IndexedBatch) -> ChangeBatch:
+def _batch(table: DecodedTable, rows: NDArray[np.int64], messages: MessageBatch, run: IndexedBatch) -> ChangeBatch:
     ops = messages.tags[rows].astype(np.uint8)
     is_whole = pc.equal(table.old_kinds, chr(WHOLE_ROW)).fill_null(False).to_numpy(zero_copy_only=False)
     has_old = table.old_kinds.is_valid().to_numpy(zero_copy_only=False)

@@ -75,9 +75,9 @@ class TextReader:
         source, rows = np.concatenate(data), np.arange(count)
         cells = LocatedValues(source, kinds.ravel(), starts.ravel(), lengths.ravel())
         present = PresentRows(cells, count, rows, rows * width, rows, rows * width)
-        return load(source, [(self._of(parsed), present)])[0]
+        return load(source, [(self._reader_for(parsed), present)])[0]
 
-    def _of(self, parsed: tuple[int, ...]) -> RowReader:
+    def _reader_for(self, parsed: tuple[int, ...]) -> RowReader:
         if parsed not in self._readers:
             columns = [self._reader.columns[index] for index in parsed]
             self._readers[parsed] = RowReader(columns, [True] * len(columns), for_spark=self._reader.for_spark)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, WantedRows
-from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_table
+from logicalrep.arrow.feed.rare_rows import description_columns, feed_row, message_columns, table_columns
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.kernels.rows import FeedColumns, Messages, TableArrays, Transactions, fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
@@ -228,18 +228,18 @@ class ColumnarFeed:
         message = v1.parse(data)
         if isinstance(message, v1.Message) and not message.transactional:
             if self._runs.start < message.message_lsn:
-                row = feed_row(self._schema, "message", lsn, **of_message(message))
+                row = feed_row(self._schema, "message", lsn, **message_columns(message))
                 yield _positioned(row, (int(message.message_lsn) - 1) % (1 << 64))
         elif not run.in_range[index]:
             return
         elif isinstance(message, v1.Message):
-            yield self._row("message", lsn, run, index, gids, **of_message(message))
+            yield self._row("message", lsn, run, index, gids, **message_columns(message))
         else:
             assert truncated is not None
             for relation in truncated:
                 yield from self._new_description(relation, run, index, gids)
                 if self._reads(relation.schema, relation.name):
-                    yield self._row("truncate", lsn, run, index, gids, **of_table(relation))
+                    yield self._row("truncate", lsn, run, index, gids, **table_columns(relation))
                 run.ordinals[index] += 1
 
     def _new_description(
@@ -252,7 +252,7 @@ class ColumnarFeed:
             if self._reads(relation.schema, relation.name):
                 if change.old is not None:
                     warn(added_columns(change.old, relation))
-                types = of_description(change.old, relation, self._texts)
+                types = description_columns(change.old, relation, self._texts)
                 yield self._row("relation", None, run, index, gids, **types)
 
     def _row(

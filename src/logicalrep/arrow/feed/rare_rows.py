@@ -17,7 +17,7 @@ def feed_row(schema: pa.Schema, op: str, lsn: int | None, /, **values: object) -
     return pa.RecordBatch.from_pylist([{"op": op, "lsn": signed, "key": [], "unchanged": [], **values}], schema)
 
 
-def of_table(relation: TableDescription) -> dict[str, object]:
+def table_columns(relation: TableDescription) -> dict[str, object]:
     """Return the columns that name a table and its key."""
     return {
         "schema": relation.schema,
@@ -27,7 +27,7 @@ def of_table(relation: TableDescription) -> dict[str, object]:
     }
 
 
-def of_message(message: v1.Message) -> dict[str, object]:
+def message_columns(message: v1.Message) -> dict[str, object]:
     """Return a logical message's column `after`: its prefix, and its content as text, or base64 if it is not text."""
     try:
         content = ("content", message.content.decode())
@@ -36,9 +36,9 @@ def of_message(message: v1.Message) -> dict[str, object]:
     return {"after": [("prefix", message.prefix), content]}
 
 
-def of_description(old: TableDescription | None, new: TableDescription, texts: Texts) -> dict[str, object]:
+def description_columns(old: TableDescription | None, new: TableDescription, texts: Texts) -> dict[str, object]:
     """Return the columns on a changed description: the table, and the types' names before and after."""
-    return {"before": old and _types(old, texts), "after": _types(new, texts), **of_table(new)}
+    return {"before": old and _types(old, texts), "after": _types(new, texts), **table_columns(new)}
 
 
 def _types(relation: TableDescription, texts: Texts) -> list[tuple[str, str]]:

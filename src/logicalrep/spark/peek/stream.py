@@ -45,7 +45,7 @@ class PeekStreamReader(SlotStreamReader):
         self._acknowledged = Lsn(0)
         # The WAL that is decoded again for each batch, when it was last warned of.
         self._warned_of = REPEATED_WAL_WARNING
-        self._seen: Slot | None = None
+        self._last_slot: Slot | None = None
         # The end of the WAL up to which nothing was found, and the time of the next peek.
         self._empty_up_to = Lsn(0)
         self._next_peek = 0.0
@@ -84,7 +84,11 @@ class PeekStreamReader(SlotStreamReader):
         return self._offset(end)
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:
-        return None if self._seen is None or self.position is None else progress(self._seen, self.position.lsn, "peek")
+        return (
+            None
+            if self._last_slot is None or self.position is None
+            else progress(self._last_slot, self.position.lsn, "peek")
+        )
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """Return one partition, as a slot has one reader at a time."""
@@ -120,34 +124,34 @@ class PeekStreamReader(SlotStreamReader):
             self._acknowledged = position.lsn
 
     def _next_end(self, connection: Connection, limits: ReadLimits) -> WalPosition:
-        seen = self._seen = query_slot(connection, self._slot)
-        if seen.standbys_warning is not None:
-            warn([seen.standbys_warning])
-        head = seen.sent_up_to
+        slot = self._last_slot = query_slot(connection, self._slot)
+        if slot.standbys_warning is not None:
+            warn([slot.standbys_warning])
+        head = slot.sent_up_to
         if self._target is not None:
             head = min(head, self._target)
         position = self.position
         if position is not None:
-            check_within_wal(self._options.connection, seen, position)
-            check_not_passed(seen.name, seen.confirmed.lsn, position.lsn)
+            check_within_wal(self._options.connection, slot, position)
+            check_not_passed(slot.name, slot.confirmed.lsn, position.lsn)
             if head <= max(position.lsn, self._empty_up_to):
                 return position
-            self._warn_of_lag(seen, position.lsn, head)
+            self._warn_of_lag(slot, position.lsn, head)
         if self._planner is None:
             self._planner = Planner(self._slot, self._options.plugin_options(newest_protocol(connection)))
-        start = seen.confirmed if position is None else position
+        start = slot.confirmed if position is None else position
         end = self._planner.end(connection, start.lsn, head, limits)
         if end is not None:
-            return WalPosition(end, seen.timeline)
+            return WalPosition(end, slot.timeline)
         self._empty_up_to = head
         if position is None or head - position.lsn >= self._options.idle_advance_bytes:
             # The WAL has no changes to read: an occasional empty batch lets the server remove it.
-            return WalPosition(head, seen.timeline)
+            return WalPosition(head, slot.timeline)
         return position
 
-    def _warn_of_lag(self, seen: Slot, position: Lsn, head: Lsn) -> None:
+    def _warn_of_lag(self, slot: Slot, position: Lsn, head: Lsn) -> None:
         """Warn if the server decodes much WAL before the batch again, and whenever that WAL doubles."""
-        repeated_bytes = seen.redecoded_bytes(position)
+        repeated_bytes = slot.redecoded_bytes(position)
         if repeated_bytes >= max(self._warned_of, 4 * (head - position)):
             self._warned_of = 2 * repeated_bytes
             log.warning(

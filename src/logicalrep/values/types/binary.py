@@ -94,13 +94,13 @@ def fixed(layout: str, make: Callable[..., object] | None = None) -> FromBinary:
     return load
 
 
-def matching(form: str, what: str) -> Callable[[str], str]:
-    """Return the loader of texts that match a regular expression, unchanged; it refuses other texts as not `what`."""
+def matching(form: str, kind: str) -> Callable[[str], str]:
+    """Return the loader of texts that match a regular expression, unchanged; it refuses other texts as not `kind`."""
     matches = re.compile(form).fullmatch
 
     def load(text: str) -> str:
         if not matches(text):
-            raise ValueError(f"not {what}")
+            raise ValueError(f"not {kind}")
         return text
 
     return load
