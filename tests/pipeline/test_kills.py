@@ -52,7 +52,7 @@ DIVIDED = {
 # The labels of an enum change all the time too, each time with a load, which is no failure here.
 _COMMAND = """
 from logicalrep.cli.main import argument_parser
-from logicalrep.cli.replicate_settings import ending_by_signals, settings_of
+from logicalrep.cli.replicate_settings import stop_on_signals, settings_of
 from logicalrep.observe.terminal import show_progress
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
@@ -61,7 +61,7 @@ from logicalrep.pipeline.run.run import replicate_with
 limits = Limits(small_file_bytes=1, marked_share=1, indexed_rows=0, recent_entries=500, loads_at_once=1_000_000)
 with show_progress(quiet=False) as observer:
     settings = settings_of(argument_parser().parse_args())
-    replicate_with(settings, observer, stop=ending_by_signals(), limits=limits)
+    replicate_with(settings, observer, stop=stop_on_signals(), limits=limits)
 """
 
 
