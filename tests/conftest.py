@@ -29,7 +29,14 @@ os.fsync = lambda fd: None
 # A Java that starts for a few short queries spends half its time on compiling well. This reaches programs' Javas too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-_STARTED_BY = {"spark": "spark", "connect": "spark", "db": "postgres", "db18": "postgres", "db16_and_18": "postgres"}
+_STARTED_BY = {
+    "spark": "spark",
+    "connect": "spark",
+    "db": "postgres",
+    "db18": "postgres",
+    "db16_and_18": "postgres",
+    "databases": "postgres",
+}
 """The mark of a test that takes a fixture."""
 
 

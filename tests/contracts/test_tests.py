@@ -113,3 +113,32 @@ def test_each_module_is_imported_by_the_tests_of_its_folder() -> None:
     assert missing == {}, "test them there, or name their tests in the guide's table of tests"
     named = {folder for folder in elsewhere if not folder.exists()}
     assert named == set(), "the guide's table of tests names what is no folder and no module"
+
+
+STARTED = {"create_database", "start_server"}
+"""Functions that start a server."""
+
+
+def _unmarked_starts(text: str) -> list[str]:
+    """Return the tests that start a server by themselves in a module without the mark of such tests."""
+    if "pytest.mark.postgres" in text:
+        return []
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    return [
+        function.name
+        for function in functions
+        if function.name.startswith("test_")
+        and STARTED & {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    ]
+
+
+def test_tests_that_start_a_server_are_marked() -> None:
+    """`make test-quick` leaves out marked tests."""
+    texts = {path.name: path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    assert {name: tests for name, text in texts.items() if (tests := _unmarked_starts(text))} == {}
+
+
+def test_an_unmarked_start_is_found() -> None:
+    text = "def test_rows() -> None:\n    with create_database(18) as db:\n        db.execute('SELECT 1')\n"
+    assert _unmarked_starts(text) == ["test_rows"]
+    assert _unmarked_starts(f"pytestmark = pytest.mark.postgres\n{text}") == []

@@ -187,6 +187,7 @@ def test_a_row_that_an_update_brings_into_a_row_filter_has_its_large_value(db18:
     assert {(each["_change_type"], each["big"], *each["_unchanged"]) for each in changes} == {("insert", None, "big")}
 
 
+@pytest.mark.postgres
 def test_updates_that_come_without_a_column_of_the_key_stop_their_table(tmp_path: Path) -> None:
     """PostgreSQL 16 sends no generated columns, and lets a user publish such a table."""
     with create_database(16) as db:

@@ -61,6 +61,7 @@ def test_waiting_changes_of_a_dropped_table_are_removed(db18: Database, tmp_path
 
 
 @pytest.mark.parametrize("end", [_hold, _stop])
+@pytest.mark.postgres
 def test_a_new_table_is_loaded_where_another_one_of_its_name_had_an_error(
     tmp_path: Path, end: Callable[[Database, Path], None]
 ) -> None:

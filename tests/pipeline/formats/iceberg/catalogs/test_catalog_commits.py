@@ -217,6 +217,7 @@ def test_an_unresponsive_rest_catalog_is_abandoned(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.thorough
+@pytest.mark.postgres
 def test_an_unresponsive_postgresql_catalog_is_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with create_database(18) as database, start_proxy_to(database.connection.info.host, database.name) as proxy:
         # A URI for the proxy's address.
