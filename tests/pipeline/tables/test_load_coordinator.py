@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,10 +22,9 @@ from logicalrep.pipeline.buffer.pending_loads import (
     PendingLoad,
 )
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
-from logicalrep.pipeline.formats.stored_table import Head
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest
-from logicalrep.pipeline.storage.storage import StorageError
+from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.pipeline.tables.failures import TableFailures
 from logicalrep.pipeline.tables.lifecycle import LifecycleError
 from logicalrep.pipeline.tables.load_coordinator import LoadCoordinator
@@ -32,7 +32,9 @@ from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Queued
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.scalars import Lsn, TimestampTz
+from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz
+from tests.pipeline.histories import OID, table
+from tests.pipeline.stored import APP, new_log
 from tests.waiting import eventually
 
 T, FOLDER = TableName("public", "t"), "public/t"
@@ -55,6 +57,7 @@ class ReloadLimiter:
 class Writer:
     """A destination that remembers what it is told; `behind` is how often the catalog lacks transactions."""
 
+    storage: Storage
     behind: int = 0
     is_ending: bool = False
     did: list[str] = field(default_factory=list)
@@ -77,15 +80,7 @@ class Writer:
 
     def take_table(self, table: Table, loaded: CopiedTable, work: CatchUp) -> Copy:
         self.did.append("replace")
-        log = SimpleNamespace(
-            load=loaded.load,
-            table=SimpleNamespace(relation=SimpleNamespace(relation_id=2), skipped=()),
-            applied=lambda application: Lsn(5),
-            head=Head(1, None),
-            files={},
-            folder=FOLDER,
-        )
-        work.copy = Copy(cast(Any, log), "application")
+        work.copy = Copy(new_log(self.storage, ("id",), FOLDER), APP)
         return work.copy
 
     def take_partitions(self, table: Table, copy: Copy, now: object, loaded: CopiedTable, work: CatchUp) -> Copy | None:
@@ -118,15 +113,16 @@ class LoadQueue:
         return ended
 
 
-class Fixture:
-    """All that moves a table, over a destination and a loader that do nothing."""
+class TableRun:
+    """The parts of replicate that move a table, over a writer and a queue of loads that a test drives."""
 
-    def __init__(self, pool: ThreadPoolExecutor, *, refused: str | None = None) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, storage: Storage) -> None:
         self.warnings: list[str] = []
+        self.refusal: str | None = None
         settings = SimpleNamespace(keep=1.0)
         context = cast(Any, SimpleNamespace(observer=self, limits=Limits(), settings=settings, patience=self))
-        self.writer, self.loader, self.table = Writer(), LoadQueue(), Table(T, "public/t", 1)
-        guard = SimpleNamespace(reason=lambda oid, name: refused, numbers=lambda oid: {})
+        self.writer, self.loader, self.table = Writer(storage), LoadQueue(), Table(T, FOLDER, OID)
+        guard = SimpleNamespace(reason=lambda oid, name: self.refusal, numbers=lambda oid: {})
         self.limiter = ReloadLimiter()
         self.stops = TableStops(context, cast(Any, self.writer), cast(Any, self.writer))
         self.loads = LoadCoordinator(
@@ -160,34 +156,36 @@ class Fixture:
 
 
 @pytest.fixture
-def pool() -> Any:
-    with ThreadPoolExecutor(1) as made:
-        yield made
+def run(tmp_path: Path) -> Iterator[TableRun]:
+    with ThreadPoolExecutor(1) as pool:
+        yield TableRun(pool, Storage(str(tmp_path)))
 
 
-def copied(position: int = 100, oid: int = 1) -> CopiedTable:
-    spec = cast(Any, SimpleNamespace(relation=SimpleNamespace(relation_id=oid)))
+SPEC = table(("id",))
+
+
+def copied(position: int = 100, oid: int = OID) -> CopiedTable:
+    spec = replace(SPEC, relation=replace(SPEC.relation, relation_id=Oid(oid)))
     return CopiedTable(T, spec, Lsn(position), [], "load 1", TimestampTz(0))
 
 
-def test_a_table_is_queued_copied_catches_up_and_follows(pool: ThreadPoolExecutor) -> None:
-    with_ = Fixture(pool)
-    with_.writer.behind = 1
-    with_.loads.load(with_.table, "new table")
-    assert (with_.table.phase.name, with_.writer.did, len(with_.loader.wanted)) == (Phase.QUEUED, ["clear"], 1)
-    with_.step()
-    assert with_.table.phase.name is Phase.QUEUED
-    with_.loader.copying[T] = object()
-    with_.step()
-    assert with_.table.phase.name is Phase.COPYING
-    with_.step(copied())
-    assert with_.table.phase.name is Phase.CATCHING_UP
-    with_.end_job()
+def test_a_table_is_queued_copied_catches_up_and_follows(run: TableRun) -> None:
+    run.writer.behind = 1
+    run.loads.load(run.table, "new table")
+    assert (run.table.phase.name, run.writer.did, len(run.loader.wanted)) == (Phase.QUEUED, ["clear"], 1)
+    run.step()
+    assert run.table.phase.name is Phase.QUEUED
+    run.loader.copying[T] = object()
+    run.step()
+    assert run.table.phase.name is Phase.COPYING
+    run.step(copied())
+    assert run.table.phase.name is Phase.CATCHING_UP
+    run.end_job()
     # The catalog does not have all transactions of the buffered changes.
-    assert with_.table.phase.name is Phase.CATCHING_UP
-    with_.end_job()
-    assert with_.table.phase.name is Phase.FOLLOWING
-    assert with_.writer.did == ["clear", "replace", "apply"]
+    assert run.table.phase.name is Phase.CATCHING_UP
+    run.end_job()
+    assert run.table.phase.name is Phase.FOLLOWING
+    assert run.writer.did == ["clear", "replace", "apply"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +193,7 @@ def test_a_table_is_queued_copied_catches_up_and_follows(pool: ThreadPoolExecuto
     [
         ([copied()], Phase.CATCHING_UP),
         # Another table has the name by now.
-        ([copied(oid=2)], Phase.QUEUED),
+        ([copied(oid=OID + 1)], Phase.QUEUED),
         ([copied(position=9)], Phase.QUEUED),
         ([CopyFailed(T, "no", again=True)], Phase.QUEUED),
         ([CopyFailed(T, "no", again=False)], Phase.STOPPED),
@@ -206,55 +204,52 @@ def test_a_table_is_queued_copied_catches_up_and_follows(pool: ThreadPoolExecuto
     ],
 )
 def test_the_end_of_a_copy_moves_its_table(
-    pool: ThreadPoolExecutor, results: list[CopiedTable | CopyFailed], phase: Phase
+    run: TableRun, results: list[CopiedTable | CopyFailed], phase: Phase
 ) -> None:
-    with_ = Fixture(pool)
-    with_.table.least = Lsn(10)
-    with_.loads.load(with_.table, "new table")
+    run.table.least = Lsn(10)
+    run.loads.load(run.table, "new table")
     for result in results:
-        with_.step(result)
-    assert with_.table.phase.name is phase
-    assert len(with_.warnings) == (phase is Phase.STOPPED)
+        run.step(result)
+    assert run.table.phase.name is phase
+    assert len(run.warnings) == (phase is Phase.STOPPED)
 
 
-def follow(with_: Fixture) -> None:
-    with_.loads.load(with_.table, "new table")
-    follow_copied(with_)
+def follow(run: TableRun) -> None:
+    run.loads.load(run.table, "new table")
+    follow_copied(run)
 
 
-def follow_copied(with_: Fixture) -> None:
-    with_.step(copied())
-    with_.end_job()
-    assert with_.table.phase.name is Phase.FOLLOWING
+def follow_copied(run: TableRun) -> None:
+    run.step(copied())
+    run.end_job()
+    assert run.table.phase.name is Phase.FOLLOWING
 
 
-def test_partitions_are_put_in_among_changes_that_stay_buffered(pool: ThreadPoolExecutor) -> None:
-    with_ = Fixture(pool)
-    follow(with_)
-    with_.writer.did.clear()
-    with_.loads.load(with_.table, "a partition with rows was attached", [7])
+def test_partitions_are_put_in_among_changes_that_stay_buffered(run: TableRun) -> None:
+    follow(run)
+    run.writer.did.clear()
+    run.loads.load(run.table, "a partition with rows was attached", [7])
     pending = PartitionsLoad(FOLDER, "a partition with rows was attached", (7,))
-    assert with_.table.pending == with_.writer.saved[-1] == pending
-    assert with_.table.is_whole
-    assert with_.table.copy is not None
-    assert with_.loader.wanted[-1][T].before is with_.table.copy.stored.table
-    of_partitions = replace(copied(), now=cast(Any, "the table in the catalog"))
-    with_.step(CopyFailed(T, "no", again=True))
-    assert with_.table.phase.name is Phase.QUEUED
-    with_.step(of_partitions)
-    with_.end_job()
-    assert (with_.table.phase.name, with_.writer.did) == (Phase.FOLLOWING, ["put in"])
+    assert run.table.pending == run.writer.saved[-1] == pending
+    assert run.table.is_whole
+    assert run.table.copy is not None
+    assert run.loader.wanted[-1][T].before is run.table.copy.stored.table
+    of_partitions = replace(copied(), now=SPEC)
+    run.step(CopyFailed(T, "no", again=True))
+    assert run.table.phase.name is Phase.QUEUED
+    run.step(of_partitions)
+    run.end_job()
+    assert (run.table.phase.name, run.writer.did) == (Phase.FOLLOWING, ["put in"])
 
 
-def test_a_process_that_ends_leaves_partitions_to_the_next_one(pool: ThreadPoolExecutor) -> None:
-    with_ = Fixture(pool)
-    follow(with_)
-    with_.writer.is_ending = True
-    with_.loads.load(with_.table, "a partition with rows was attached", [7])
-    with_.step(replace(copied(), now=cast(Any, "the table in the catalog")))
-    with_.end_job()
-    assert with_.table.phase.name is Phase.CATCHING_UP
-    assert isinstance(with_.table.pending, PartitionsLoad)
+def test_a_process_that_ends_leaves_partitions_to_the_next_one(run: TableRun) -> None:
+    follow(run)
+    run.writer.is_ending = True
+    run.loads.load(run.table, "a partition with rows was attached", [7])
+    run.step(replace(copied(), now=SPEC))
+    run.end_job()
+    assert run.table.phase.name is Phase.CATCHING_UP
+    assert isinstance(run.table.pending, PartitionsLoad)
 
 
 def fail(error: Exception) -> Callable[[], None]:
@@ -275,79 +270,75 @@ def fail(error: Exception) -> Callable[[], None]:
     ids=repr,
 )
 def test_an_error_of_a_table_loads_or_stops_it(
-    pool: ThreadPoolExecutor, error: Exception, phase: Phase, refused: str | None
+    run: TableRun, error: Exception, phase: Phase, refused: str | None
 ) -> None:
-    with_ = Fixture(pool)
-    follow(with_)
-    assert with_.failures.run(with_.table, fail(error)) is None
-    assert with_.table.phase.name is phase
-    assert with_.table.state(Lsn(9), 1, None).refused == refused
-    assert (with_.table.stopped is None) == (phase is Phase.QUEUED)
+    follow(run)
+    assert run.failures.run(run.table, fail(error)) is None
+    assert run.table.phase.name is phase
+    assert run.table.state(Lsn(9), 1, None).refused == refused
+    assert (run.table.stopped is None) == (phase is Phase.QUEUED)
 
 
-def test_an_error_of_all_tables_is_raised_and_moves_none(pool: ThreadPoolExecutor) -> None:
-    with_ = Fixture(pool)
-    follow(with_)
+def test_an_error_of_all_tables_is_raised_and_moves_none(run: TableRun) -> None:
+    follow(run)
     with pytest.raises(StorageError):
-        with_.failures.run(with_.table, fail(StorageError("it is away")))
-    assert with_.table.phase.name is Phase.FOLLOWING
+        run.failures.run(run.table, fail(StorageError("it is away")))
+    assert run.table.phase.name is Phase.FOLLOWING
 
 
-def test_a_held_table_is_stopped_by_time_or_another_error_and_loads_when_asked_for(pool: ThreadPoolExecutor) -> None:
-    with_ = Fixture(pool)
-    follow(with_)
+def test_a_held_table_is_stopped_by_time_or_another_error_and_loads_when_asked_for(run: TableRun) -> None:
+    follow(run)
     stops: list[Callable[[], object]] = [
-        lambda: with_.stops.expire([with_.table]),
-        lambda: with_.failures.run(with_.table, fail(ZeroDivisionError())),
+        lambda: run.stops.expire([run.table]),
+        lambda: run.failures.run(run.table, fail(ZeroDivisionError())),
     ]
     for stop in stops:
-        with_.failures.run(with_.table, fail(RefusedCommit(Lsn(9), ValueError("infinity"))))
-        assert with_.table.phase.name is Phase.HELD
+        run.failures.run(run.table, fail(RefusedCommit(Lsn(9), ValueError("infinity"))))
+        assert run.table.phase.name is Phase.HELD
         stop()
-        assert with_.table.phase.name is Phase.STOPPED
-        assert not with_.table.is_refused
-        with_.loads.load(with_.table, ASKED_FOR)
-        with_.step(copied())
-        with_.end_job()
-        assert with_.table.phase.name is Phase.FOLLOWING
+        assert run.table.phase.name is Phase.STOPPED
+        assert not run.table.is_refused
+        run.loads.load(run.table, ASKED_FOR)
+        run.step(copied())
+        run.end_job()
+        assert run.table.phase.name is Phase.FOLLOWING
 
 
-def test_a_frequent_reload_waits_until_it_is_due_or_requested(pool: ThreadPoolExecutor) -> None:
-    with_ = Fixture(pool)
+def test_a_frequent_reload_waits_until_it_is_due_or_requested(run: TableRun) -> None:
     for _ in range(2):
-        with_.loads.load(with_.table, "its columns changed")
-        follow_copied(with_)
-    begun = len(with_.loader.wanted)
+        run.loads.load(run.table, "its columns changed")
+        follow_copied(run)
+    begun = len(run.loader.wanted)
     for reason in ("its columns changed", "another reason", "another reason"):
         # A load that waits already is counted once.
-        with_.loads.load(with_.table, reason)
-        with_.step()
-        assert (with_.table.phase.name, len(with_.loader.wanted), with_.limiter.loads_left) == (Phase.QUEUED, begun, -1)
-        assert f"({reason}): to spare the server, the next load begins at 20" in str(with_.table.postponed)
-        assert with_.warnings[-1] == f"public.t: {with_.table.postponed}"
-        assert with_.table.state(Lsn(1), 1, None).error == with_.table.postponed
-    assert sum("next load begins" in warning for warning in with_.warnings) == 2
+        run.loads.load(run.table, reason)
+        run.step()
+        assert (run.table.phase.name, len(run.loader.wanted), run.limiter.loads_left) == (Phase.QUEUED, begun, -1)
+        assert f"({reason}): to spare the server, the next load begins at 20" in str(run.table.postponed)
+        assert run.warnings[-1] == f"public.t: {run.table.postponed}"
+        assert run.table.state(Lsn(1), 1, None).error == run.table.postponed
+    assert sum("next load begins" in warning for warning in run.warnings) == 2
     # So it is after a restart.
-    assert isinstance(with_.table.phase, Queued)
-    with_.loads.queue(with_.table, with_.table.phase)
-    assert len(with_.loader.wanted) == begun
-    with_.loads.load(with_.table, ASKED_FOR)
-    assert (len(with_.loader.wanted), with_.table.postponed) == (begun + 1, None)
-    follow_copied(with_)
-    with_.limiter.loads_left, with_.limiter.pause = 0, 0.05
-    with_.loads.load(with_.table, "its columns changed")
-    assert len(with_.loader.wanted) == begun + 1
+    assert isinstance(run.table.phase, Queued)
+    run.loads.queue(run.table, run.table.phase)
+    assert len(run.loader.wanted) == begun
+    run.loads.load(run.table, ASKED_FOR)
+    assert (len(run.loader.wanted), run.table.postponed) == (begun + 1, None)
+    follow_copied(run)
+    run.limiter.loads_left, run.limiter.pause = 0, 0.05
+    run.loads.load(run.table, "its columns changed")
+    assert len(run.loader.wanted) == begun + 1
 
     def has_begun() -> bool:
-        with_.step()
-        return len(with_.loader.wanted) == begun + 2
+        run.step()
+        return len(run.loader.wanted) == begun + 2
 
     eventually(has_begun)
-    follow_copied(with_)
-    assert with_.table.postponed is None
+    follow_copied(run)
+    assert run.table.postponed is None
 
 
-def test_a_table_that_must_not_be_loaded_stops(pool: ThreadPoolExecutor) -> None:
-    with_ = Fixture(pool, refused="it had masks")
-    with_.loads.load(with_.table, "new table")
-    assert (with_.table.phase.name, with_.loader.wanted) == (Phase.STOPPED, [])
+def test_a_table_that_must_not_be_loaded_stops(run: TableRun) -> None:
+    run.refusal = "it had masks"
+    run.loads.load(run.table, "new table")
+    assert (run.table.phase.name, run.loader.wanted) == (Phase.STOPPED, [])
