@@ -83,8 +83,8 @@ PYTEST := $(BIN)/pytest -q -n $(PROCESSES) --dist worksteal
 test: $(SPARK_READY) ## Run each behaviour's tests once, with a real server and a real Spark
 	$(PYTEST) -m "not thorough"
 
-test-quick: $(SPARK_READY) ## Run those that need no server and no Spark
-	$(PYTEST) -m "not postgres and not spark and not thorough"
+test-quick: $(SPARK_READY) ## Run those that need no server, no Spark and little time
+	$(PYTEST) -m "not postgres and not spark and not thorough and not slow"
 
 test-all: test-all-plain test-all-servers test-all-spark test-all-tables ## Run all tests: every server, every capture
 

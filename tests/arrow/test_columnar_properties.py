@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from logicalrep_protocol.versions import PARSE
 from tests.arrow.expected import check, parsed, row_of, rows_of
 from tests.protocol.strategies import State, damaged, messages_in, states
 from tests.protocol.strategies import messages as messages_of
+
+pytestmark = pytest.mark.slow
 
 
 def session_in(state: State) -> Session:

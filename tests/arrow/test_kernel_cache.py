@@ -14,6 +14,8 @@ import pytest
 from logicalrep_runtime.columnar.private_folders import UnsafeFolderError, private_folder
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 _PROGRAM = """
 import numpy as np
 from logicalrep.arrow.kernels.frames import cut_out

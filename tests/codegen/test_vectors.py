@@ -20,6 +20,8 @@ from logicalrep_runtime.errors import DecodeError
 from logicalrep_runtime.layout_walk import walk
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 _LAYOUTS = {"logicalrep": LOGICALREP, "pgwire": PGWIRE, "walsender": WALSENDER}
 _VERSIONS = {"logicalrep": tuple(PARSE), "pgwire": (1, 2), "walsender": (1,)}
 _CAPTURES = ROOT / "tests" / "captures" / "pg16" / "stream"

@@ -12,6 +12,8 @@ from tests.transactions.captured import header, name
 from tests.transactions.replay import check_final_tables, is_complete
 from tests.transactions.truth import check_committed, check_prepared
 
+pytestmark = pytest.mark.slow
+
 
 def has_committed_truth(path: Path) -> bool:
     return (path.parent / "truth.test_decoding.jsonl.gz").exists()

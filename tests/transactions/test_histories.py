@@ -21,6 +21,8 @@ from logicalrep.transactions.transaction import (
 )
 from tests.transactions.history import Answer, History, Server, make_history
 
+pytestmark = pytest.mark.slow
+
 WAYS: list[dict[str, Any]] = [
     {"version": 1},
     {"version": 1, "two_phase": True},

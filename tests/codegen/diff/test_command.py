@@ -13,6 +13,8 @@ from tests.codegen.diff.conftest import Diff
 from tests.codegen.diff.specs import DATA, SPEC, Repository, write_edited, write_small
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 STREAM_ABORT = "logicalrep/stream_abort.yaml"
 WITHOUT_PARALLEL = {
     STREAM_ABORT: [("      since: 4\n      when: parallel\n      doc: Where", "      since: 4\n      doc: Where")]

@@ -12,6 +12,8 @@ from codegen.spec.reader import load
 from tests.codegen.diff.lines import printed_line
 from tests.codegen.diff.specs import PROTOCOLS, Edits, write_edited
 
+pytestmark = pytest.mark.slow
+
 UPDATE = "logicalrep/update.yaml"
 RELATION = "logicalrep/relation.yaml"
 TRUNCATE = "logicalrep/truncate.yaml"

@@ -37,6 +37,8 @@ from tests.codegen.pagecheck.pages import (
     read,
 )
 
+pytestmark = pytest.mark.slow
+
 needs_pages = pytest.mark.skipif(not PAGE_18.exists(), reason=f"there is no {PAGE_18}")
 
 

@@ -22,6 +22,8 @@ from codegen.spec.model import Protocol
 from codegen.spec.reader import load
 from tests.codegen.reference.conftest import SPEC
 
+pytestmark = pytest.mark.slow
+
 ROOT = SPEC.parent
 VOID = {"meta", "link", "br", "img", "hr"}
 

@@ -15,6 +15,8 @@ from codegen.spec.places import SpecError
 from tests.codegen.spec.generation import generate_from
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 BEGIN = "logicalrep/begin.yaml"
 DOC = "doc: The transaction's id."
 INSERT = "logicalrep/insert.yaml"

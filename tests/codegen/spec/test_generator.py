@@ -18,6 +18,8 @@ from codegen.spec.layouts import Alternative, Message, Part
 from codegen.spec.reader import load
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def emitted() -> dict[Path, str]:

@@ -19,6 +19,8 @@ from codegen.spec.reader import load
 from tests.codegen.spec.small_spec import FILES, write
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 STEADY = settings(deadline=None, derandomize=True)
 REAL = {str(path.relative_to(ROOT / "spec")): path.read_text(encoding="utf-8") for path in ROOT.glob("spec/**/*.yaml")}
 

@@ -21,6 +21,8 @@ from logicalrep_runtime.layout_walk import walk
 from tests.codegen.spec.generation import KERNELS, generate_from, run_generated
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 _ROW = re.compile(r"^(\s+- )([a-z_]+)(: )", re.MULTILINE)
 _REFERENCE = re.compile(r"^(\s+(?:size|repeat|when|describes): )([a-z_]+)$", re.MULTILINE)
 _LETTER = re.compile(r"'([A-Za-z])'")

@@ -26,6 +26,8 @@ from tests.pipeline.histories import History
 from tests.pipeline.index.small_indexes import index_small_tables, small_indexes
 from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, PicklingTasks, WriteMode, new_log, rows_at
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
 @pytest.mark.parametrize("mode", MODES)
