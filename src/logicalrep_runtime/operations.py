@@ -1,6 +1,6 @@
-"""Operations on bytes as data: all that a reader or writer of messages does, in the order of the documentation's rows.
+"""Operations on bytes as data: the work of a reader or writer of messages, in the order of the documentation's rows.
 
-The generator makes them of the rows of spec/. Each names its row, for the paths and the words of errors.
+The generator converts the rows of spec/ to operations. Each operation has its row's name, for paths in errors.
 """
 
 from __future__ import annotations
