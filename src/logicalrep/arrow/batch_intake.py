@@ -288,7 +288,6 @@ class BatchIntake(Intake[WholeTransactions]):
         return 1
 
     def _take_joined(self) -> Iterator[WholeTransactions]:
-        """Yield the assembled transactions that wait to be handed on together."""
         if self._joined:
             events, self._joined, self._joined_memory = self._joined, [], 0
             yield self._sent_whole(events)
@@ -343,7 +342,7 @@ def _with_changes(batches: Sequence[MessageBatch], prefix: _WholePrefix) -> Comm
 
 
 def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bool) -> int:
-    """Return the number of transactions before one that does not end, or does not directly follow its predecessor."""
+    """Return the number of leading transactions that end and directly follow each other."""
     expected = commits + 1 if is_open else np.concatenate(([0], commits + 1))
     pairs = min(len(begins), len(expected))
     astray = np.flatnonzero(begins[:pairs] != expected[:pairs])

@@ -79,7 +79,6 @@ class MessageBatch:
 
 
 def _offsets(messages: pa.Array) -> NDArray[np.int32]:
-    """Return the start of each message and, last, the end of all."""
     return np.frombuffer(messages.buffers()[1], np.int32)[messages.offset : messages.offset + len(messages) + 1]
 
 

@@ -142,6 +142,5 @@ def _fixed(walk: LocatedBatch, name: str) -> NDArray[np.int64]:
 
 
 def _widths(walk: LocatedBatch, name: str) -> NDArray[np.int64]:
-    """Return the number of values in each message's old or new row."""
     cells = walk.located.cells.get(walk.numbers[name])
     return np.zeros(walk.located.count, np.int64) if cells is None else np.diff(cells.offsets).astype(np.int64)

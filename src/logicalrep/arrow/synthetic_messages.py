@@ -69,7 +69,6 @@ def alone(event: NonTransactionalMessage) -> tuple[Lsn, bytes]:
 
 
 def _as_texts(data: bytes, relation: TableDescription, texts: Texts) -> bytes:
-    """Return a change of a table with its values as UTF-8 texts."""
 
     def as_texts(row: TupleData) -> TupleData:
         kinds = row.kinds.replace(bytes([BINARY]), bytes([TEXT]))

@@ -74,7 +74,6 @@ def main() -> int:
 
 
 def _stream_changes(spark: SparkSession, dsn: str, connection: Connection, folder: Path) -> DataFrame:
-    """Return the changes that a query streams into Parquet files while the shop does its business."""
     changes = spark.readStream.format("logicalrep").options(dsn=dsn, slot="demo", publication="shop").load()
     files = changes.writeStream.format("parquet").option("path", str(folder / "changes"))
     query = files.option("checkpointLocation", str(folder / "checkpoint")).start()

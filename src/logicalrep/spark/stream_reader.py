@@ -73,7 +73,6 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return self.driver.run(action)
 
     def _is_in_checkpoint(self, start: Lsn) -> bool:
-        """Return whether everything before the start of the next batch may be acknowledged."""
         # With AvailableNow Spark writes the checkpoint before it asks for the next batch.
         return self._target is not None or self._commits.has(start)
 

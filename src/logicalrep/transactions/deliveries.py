@@ -72,7 +72,7 @@ class Deliveries:
         return self._delivered_relations.all()
 
     def reconnect(self) -> None:
-        """Begin another session, in which the server may send delivered transactions again."""
+        """Begin another session; the server may send delivered transactions again."""
         self.resumed_at = self._delivered
 
     def adopt(self, relations: StreamRelations | None) -> None:

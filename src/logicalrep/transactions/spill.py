@@ -334,7 +334,6 @@ def _form(message: ChangeMessage) -> int:
 
 
 def _in_version_1(form: int, data: bytes) -> bytes:
-    """Return the message without the xid."""
     return data[: XID.start] + data[XID.stop :] if form == _STREAMED else data
 
 
@@ -362,7 +361,6 @@ def _count(part: Change | _Record | RawRows) -> int:
 
 
 def _chunks(part: Change | RawRows) -> Iterator[Change | RawRows]:
-    """Yield the changes in parts that are not much longer than a block."""
     if isinstance(part, Change):
         yield part
     else:

@@ -39,7 +39,7 @@ def table_names(text: str) -> list[TableName]:
 
 @dataclass(frozen=True, slots=True)
 class TableSelection:
-    """Tables by their names, and by patterns in which `*` is any text, such as `sales.*`.
+    """Tables by their names, and by patterns with `*` for any text, such as `sales.*`.
 
     Example:
         >>> TableName("sales", "orders") in TableSelection.of(["sales.*", "audit"])
@@ -103,7 +103,6 @@ def _written(parts: tuple[str, ...]) -> str:
 
 
 def _is_plain(part: str) -> bool:
-    """Return whether SQL reads a name, or the letters of a pattern, unchanged."""
     return _PLAIN.fullmatch(part.replace(_ANY, "_")) is not None
 
 

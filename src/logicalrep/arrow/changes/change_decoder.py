@@ -126,7 +126,6 @@ def _position(run: IndexedBatch, at: int | NDArray[np.int64]) -> list[NDArray[np
 def _split_at_cuts(
     table: DecodedTable, messages: MessageBatch, run: IndexedBatch, cuts: list[int]
 ) -> Iterator[tuple[int, ChangeBatch]]:
-    """Yield the changes between the cuts, each with the index of its first message."""
     rows = table.rows.to_numpy(zero_copy_only=False)
     whole = _batch(table, rows, messages, run)
     most = max(_MOST_VALUES // max(len(table.relation.names), 1), 1)

@@ -67,5 +67,5 @@ class SentRelation:
 
 
 def in_order(relations: Iterable[SentRelation]) -> tuple[SentRelation, ...]:
-    """Return messages in the order in which they were sent."""
+    """Return messages in the order of their sending."""
     return tuple(sorted(relations, key=lambda relation: (relation.commit_lsn, relation.ordinal)))

@@ -281,7 +281,6 @@ def _positioned(row: pa.RecordBatch, position: int) -> PositionedRows:
 
 
 def _first_uses(table_of: Numbers, changes: NDArray[np.bool_]) -> Int64s:
-    """Return the index of the first change with each description."""
     indices = np.flatnonzero(changes)
     return indices[np.unique(table_of[indices], return_index=True)[1]]
 

@@ -189,7 +189,6 @@ class RowMaps:
         return texts
 
     def _no_texts(self, filled: _Filled) -> Iterator[str]:
-        """Yield the columns of values that are not text."""
         entries = filled.entries
         buffers = [None, pa.py_buffer(entries.name_ends), pa.py_buffer(entries.names[: filled.sizes.names])]
         names = pa.Array.from_buffers(pa.string(), filled.sizes.entries, buffers, 0)
@@ -200,7 +199,6 @@ class RowMaps:
                 yield name.as_py()
 
     def _as_texts(self, filled: _Filled) -> pa.Array:
-        """Return the values as text; values in binary format are converted one by one."""
         texts = self._bytes_of(filled, pa.binary()).to_pylist()
         columns, first = filled.entries.binary_columns[: filled.sizes.binary], self._tables.columns.first
         tables = np.searchsorted(first, columns, side="right") - 1

@@ -59,7 +59,6 @@ def insert_messages(
 
 @compiled
 def _copy_unescaped(source: Bytes, start: int, end: int, meanings: Bytes, target: Bytes, offset: int) -> int:
-    """Copy a value without its backslashes; return its length."""
     first = offset
     while start < end:
         byte = uint8(source, start)

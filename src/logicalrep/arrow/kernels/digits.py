@@ -38,7 +38,6 @@ def pairs(digits: int) -> int:
 
 @inlined
 def _eight(digits: int) -> int:
-    """Return the number that eight digits stand for."""
     numbers = pairs(digits)
     # The upper half of each product holds two of these, times their weights.
     first, second = numbers & 0x000000FF000000FF, numbers >> 16 & 0x000000FF000000FF

@@ -46,7 +46,7 @@ Columns mostly belong to the same messages, whose data are still in the cache fo
 """
 
 AT_ONCE = 64
-"""The block size, in bytes, in which texts are copied."""
+"""The block size for copies of texts, in bytes."""
 
 _are_t, _are_b = lanes_between("t", "t"), lanes_between("b", "b")
 

@@ -153,7 +153,6 @@ class RowReader:
     def _more(
         self, cells: LocatedValues, rows: Int64s, first: Int64s, whole: Int64s
     ) -> dict[int, tuple[Int64s, Int64s]]:
-        """Return `PresentRows.more`; some rows are whole."""
         is_whole = np.isin(rows, whole)
         more = {}
         for index in np.flatnonzero(~self.in_key).tolist():
@@ -208,7 +207,6 @@ def has(validity: Bytes, rows: Int64s) -> NDArray[np.bool_]:
 
 
 def _code(column: Column, arrow_type: pa.DataType, *, for_spark: bool) -> tuple[Kernel, int, int]:
-    """Return the kernel that loads a column, and a decimal's precision and scale."""
     kernel = (column.type.spark if for_spark else column.type.arrow).kernel
     if kernel is Kernel.STRING and column.encoding != "utf-8":
         return Kernel.NONE, 0, 0

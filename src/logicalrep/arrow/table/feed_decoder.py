@@ -164,7 +164,6 @@ class FeedDecoder:
         return load(source, [(reader, present)])[0], is_given.reshape(len(maps), width)
 
     def _unsent(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Return for each row and column of the table whether its value was not sent."""
         lists, width = batch["unchanged"], len(self.relation.names)
         ends = lists.offsets.to_numpy()
         of_rows = np.repeat(np.arange(len(lists)), np.diff(ends))
@@ -187,7 +186,6 @@ class FeedDecoder:
 
 
 def _numbers(column: pa.Array) -> NDArray[np.int64]:
-    """Return a 64-bit column without nulls as integers."""
     numbers: NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
     return numbers
 

@@ -169,5 +169,4 @@ def _loaded(
 
 
 def _by_column(columns: Int64s, rows: Int64s) -> dict[int, Int64s]:
-    """Return the rows left of each column, in order."""
     return {column: np.sort(rows[columns == column]) for column in np.unique(columns).tolist()}

@@ -198,7 +198,6 @@ class TableDecoder:
         return list(touched.values())
 
     def _streaming(self, tags: Bytes) -> NDArray[np.bool_]:
-        """Return whether each message lies in a segment of a streamed transaction."""
         result = np.empty(len(tags), bool)
         streaming, start = self.session.streaming, 0
         for row in np.flatnonzero((tags == STREAM_START) | (tags == STREAM_STOP)).tolist():
@@ -356,7 +355,6 @@ def _parts(values: list[int], sizes: list[int], rows: Int64s) -> Iterator[tuple[
 
 
 def _characters(values: Ints) -> pa.Array:
-    """Return characters as strings, 0 as null."""
     offsets = pa.py_buffer(np.arange(len(values) + 1, dtype=np.int32))
     validity = None if values.all() else pa.py_buffer(np.packbits(values != 0, bitorder="little"))
     return pa.Array.from_buffers(pa.string(), len(values), [validity, offsets, pa.py_buffer(values.copy())])

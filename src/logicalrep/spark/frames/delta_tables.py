@@ -59,7 +59,6 @@ def table(
 
 
 def _marked_rows(vectors: pa.RecordBatchReader) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Return the numbers of deleted rows, by file name."""
     deleted_rows = {}
     for batch in pa.RecordBatchReader.from_stream(vectors):
         for uri, selection in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):

@@ -75,7 +75,6 @@ class Backlog:
         )
 
     def _before(self, transaction: int) -> tuple[int, int]:
-        """Return the rows and bytes of all transactions before an index."""
         if not transaction:
             return self._rows_before, self._bytes_before
         return self._rows[transaction - 1], self._bytes[transaction - 1]
