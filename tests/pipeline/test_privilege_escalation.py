@@ -15,7 +15,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from logicalrep.pipeline.catalog.partitions import query_born_partitions, query_empty_tables
+from logicalrep.pipeline.catalog.partitions import query_created_partitions, query_empty_tables
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
@@ -249,7 +249,7 @@ def test_a_policy_makes_reading_fail_and_does_not_run(hostile: Hostile, tmp_path
             with pytest.raises(NotReadableError, match="row-level security"), connection.transaction():
                 list(copy_rows(connection, rows, connection))
         child = int(str(db.value("SELECT 'by_child_1'::regclass::oid")))
-        assert (query_born_partitions(connection, [child]), query_empty_tables(connection, [child])) == (
+        assert (query_created_partitions(connection, [child]), query_empty_tables(connection, [child])) == (
             {child},
             {child},
         )

@@ -13,7 +13,7 @@ import pytest
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.reshaping import reshape
-from logicalrep.pipeline.catalog.evolution import evolution_of_texts
+from logicalrep.pipeline.catalog.evolution import evolution_with_text_columns
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.errors import NeedsTexts
 from logicalrep.pipeline.formats.opening import table_format
@@ -211,7 +211,7 @@ def test_a_new_column_leaves_all_files_as_they_are(tmp_path: Path) -> None:
     with pytest.raises(NeedsTexts, match="at"):
         apply(log, changes, Position(APP, Lsn(20)), SequentialEngine())
     (before,) = log.files.values()
-    reshape(log, evolution_of_texts(log.table, ["at"]), SequentialEngine())
+    reshape(log, evolution_with_text_columns(log.table, ["at"]), SequentialEngine())
     (after,) = log.files.values()
     assert after.is_same(before)
     assert (before.statistics.nulls, after.statistics.nulls) == (

@@ -92,9 +92,9 @@ def see_partitions_late(monkeypatch: pytest.MonkeyPatch, storage: Path) -> None:
         found = query_tables(self)
         copied = table_format(Storage(str(storage))).open("public/root")
         if found is not None and copied is not None and not copied.table.evidence.filled:
-            now = found[root].now
+            now = found[root].catalog_table
             table = with_partitions_of(now.table, copied.table)
-            found[root] = replace(found[root], now=replace(now, table=table))
+            found[root] = replace(found[root], catalog_table=replace(now, table=table))
         return found
 
     monkeypatch.setattr(Catalog, "query_tables", of_before)

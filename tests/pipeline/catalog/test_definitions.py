@@ -6,7 +6,7 @@ import itertools
 from contextlib import closing
 from typing import Any
 
-from logicalrep.pipeline.catalog.definitions import one_state, query_catalog_tables, query_description
+from logicalrep.pipeline.catalog.definitions import catalog_snapshot, query_catalog_tables, query_description
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -47,9 +47,9 @@ def test_a_description_is_of_one_moment_whatever_is_altered_between_its_queries(
         "CREATE PUBLICATION p FOR TABLE t",
     )
     oid = int(str(db18.value("SELECT 't'::regclass::oid::bigint")))
-    with closing(db18.writer()) as before, closing(db18.writer()) as connection, one_state(before):
+    with closing(db18.writer()) as before, closing(db18.writer()) as connection, catalog_snapshot(before):
         altered: Any = AlteredMeanwhile(connection, db18)
-        with one_state(connection):
+        with catalog_snapshot(connection):
             scalar = connection.execute("SELECT pg_export_snapshot()").fetchone()
             assert scalar is not None
             before.execute(f"SET TRANSACTION SNAPSHOT '{scalar[0]}'".encode())

@@ -11,7 +11,7 @@ from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.labels import unknown_labels
 from logicalrep.pipeline.catalog.partitions import unproven_partitions
-from logicalrep.pipeline.catalog.proof import proven, reading, reason_to_load
+from logicalrep.pipeline.catalog.proof import match_columns, proven_descriptions, reason_to_load
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.schema.table_facts import TypePart
 from logicalrep.pipeline.schema.table_settings import TableSettings
@@ -116,7 +116,7 @@ def test_a_reading_is_the_truth_or_none() -> None:
         if reason_to_load(before, now) is not None:
             continue
         for relation, truth in sent:
-            found = reading(before, now, relation)
+            found = match_columns(before, now, relation)
             assert found in (None, truth), (before.evidence, now, relation)
             read, refused = read + (found is not None), refused + (found is None)
     assert read > 2 * refused > 500
@@ -140,7 +140,7 @@ def test_one_plain_change_is_read(change) -> None:  # type: ignore[no-untyped-de
     before, earlier = table.described().table, table.relation()
     change(table)
     now, later = table.described(), table.relation()
-    found = proven(before, now, [earlier, later])
+    found = proven_descriptions(before, now, [earlier, later])
     assert [description.attnums for _, description in found] == [(1, 2, 3), now.table.attnums]
     assert found[-1][1].relation.names == now.table.relation.names
 
@@ -213,8 +213,8 @@ def test_another_key_is_not_proven_where_messages_do_not_tell_it() -> None:
     before, now = table.described(**full).table, table.described(**{**full, "key": ("id", "a")})
     message = replace(table.relation(), replica_identity="f", key=("id", "a"))
     with pytest.raises(NeedsResync, match="key changed"):
-        proven(before, now, [message])
-    assert proven(before, table.described(**full), [message])[0][1].key == ("id",)
+        proven_descriptions(before, now, [message])
+    assert proven_descriptions(before, table.described(**full), [message])[0][1].key == ("id",)
 
 
 @pytest.mark.parametrize(
@@ -235,14 +235,14 @@ def test_a_key_is_proven_by_an_index_that_stayed_where_messages_do_not_tell_it(
     before, now = table.described().table, table.described()
     now = replace(now, table=replace(before, evidence=replace(before.evidence, key_indexes=later)))
     before = replace(before, evidence=replace(before.evidence, key_indexes=earlier))
-    by_key = proven(before, now, [table.relation()])[0][1]
+    by_key = proven_descriptions(before, now, [table.relation()])[0][1]
     assert by_key.evidence.key_indexes == stay
     message = replace(table.relation(), replica_identity="f", key=("id", "a"))
     if stay == ():
         with pytest.raises(NeedsResync, match="another one for a while"):
-            proven(before, now, [message])
+            proven_descriptions(before, now, [message])
     else:
-        assert proven(before, now, [message])[0][1].key == ("id",)
+        assert proven_descriptions(before, now, [message])[0][1].key == ("id",)
 
 
 def test_a_key_that_is_gone_is_not_proven_unless_it_was_not_sent() -> None:
@@ -252,21 +252,21 @@ def test_a_key_that_is_gone_is_not_proven_unless_it_was_not_sent() -> None:
     message = replace(table.relation(), replica_identity="i", key=("id", "a"))
     for earlier in (before, now.table):
         with pytest.raises(NeedsResync, match="key changed"):
-            proven(earlier, now, [message])
-        assert proven(earlier, now, [replace(message, key=())])[0][1].key is None
-        assert proven(earlier, replace(now, has_unsent_key=True), [message])[0][1].key is None
+            proven_descriptions(earlier, now, [message])
+        assert proven_descriptions(earlier, now, [replace(message, key=())])[0][1].key is None
+        assert proven_descriptions(earlier, replace(now, has_unsent_key=True), [message])[0][1].key is None
 
 
 def test_a_table_with_masks_is_proven_as_it_was_or_not_at_all() -> None:
     table = server("id", "a", "b")
     masks = {"settings": TableSettings(masked={"a": "nulled"}), "protected": ((2, "a"),)}
     before = table.described(**masks).table
-    assert proven(before, table.described(**masks), [table.relation()])[0][1] is before
+    assert proven_descriptions(before, table.described(**masks), [table.relation()])[0][1] is before
     table.rename(3, "x")
     table.rename(2, "b")
     table.rename(3, "a")
     with pytest.raises(NeedsResync, match="masked"):
-        proven(before, table.described(**{**masks, "protected": ((3, "a"),)}), [table.relation()])
+        proven_descriptions(before, table.described(**{**masks, "protected": ((3, "a"),)}), [table.relation()])
 
 
 def test_partitions_are_proven_by_their_birth_at_all_levels() -> None:

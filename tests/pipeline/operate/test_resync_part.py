@@ -234,7 +234,7 @@ def test_changes_continue_meanwhile(db18: Database, tmp_path: Path, kept: TableS
     assert load_name(tmp_path, "public/t") == load
 
 
-@pytest.mark.parametrize("step", ["put_in", "end_request"])
+@pytest.mark.parametrize("step", ["replace_rows_by_key", "end_request"])
 def test_a_process_that_is_killed_leaves_it_to_the_next(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -248,7 +248,7 @@ def test_a_process_that_is_killed_leaves_it_to_the_next(
         def kill(*_: object) -> None:
             raise Killed
 
-        patch.setattr(TableWriter if step == "put_in" else TableBuffers, step, kill)
+        patch.setattr(TableWriter if step == "replace_rows_by_key" else TableBuffers, step, kill)
         with pytest.raises(Killed):
             run(db18, tmp_path, RowCounter(meanwhile=lambda: change(db18, 1)), table_settings=ALL_COMPANIONS)
     change(db18, 2)

@@ -12,9 +12,9 @@ PIPELINE = ROOT / "src/logicalrep/pipeline"
 ERRORS = {"NeedsResync", "MissingRows"}
 FUNCTIONS = {
     "reason_to_load",
-    "_of_partitions",
-    "_of_files",
-    "_of_columns",
+    "_partition_reason",
+    "_file_reason",
+    "_column_reason",
     "_reason_to_load",
     "_lost_changes",
     "_query_change",

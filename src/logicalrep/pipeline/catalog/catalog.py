@@ -14,7 +14,7 @@ from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.observe.events import ErrorCounted, WarningIssued, WarningSolved
 from logicalrep.observe.lag import WalHeads
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.catalog.definitions import CatalogTable, one_state, query_catalog_tables
+from logicalrep.pipeline.catalog.definitions import CatalogTable, catalog_snapshot, query_catalog_tables
 from logicalrep.pipeline.catalog.emptied_partitions import EMPTIED, Run, WrittenRows
 from logicalrep.pipeline.catalog.partitions import query_empty_tables, query_unproven_partitions
 from logicalrep.pipeline.catalog.publishing import ensure_publication
@@ -34,7 +34,7 @@ from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
 
-_PATIENCE_FOR_LOCKS = "500ms"
+_LOCK_TIMEOUT = "500ms"
 """The longest wait for a table that another session alters: the loop waits meanwhile.
 
 It is shorter than deadlock_timeout is by default: this session gives way before the server ends another one.
@@ -54,7 +54,7 @@ class ServerTable:
     """A table on the server."""
 
     oid: int
-    now: CatalogTable
+    catalog_table: CatalogTable
     """The table as the catalog describes it."""
     head: Lsn
     """The end of the WAL after that was read."""
@@ -64,7 +64,7 @@ class ServerTable:
 class DescribedChanges:
     """What one state of the catalog says of a table's changes."""
 
-    now: CatalogTable | None
+    catalog_table: CatalogTable | None
     """The table; None if it was dropped."""
     has_all: bool
     """Whether that state has the transactions of all rows."""
@@ -99,7 +99,7 @@ class Catalog:
         publication: str,
         slot: str,
         observer: Observer,
-        said: Iterable[str],
+        issued_warnings: Iterable[str],
         waiting: Wait,
         limits: Limits,
     ) -> None:
@@ -119,7 +119,7 @@ class Catalog:
         )
         self._lock = threading.Lock()
         self._next = self._next_standby = 0.0
-        self._said, self._of_tables = set(said), set(said)
+        self._issued, self._table_warnings = set(issued_warnings), set(issued_warnings)
         self._heads = WalHeads()
 
     def __enter__(self) -> Self:
@@ -144,7 +144,7 @@ class Catalog:
         """
         self._next = time.monotonic() + self._limits.catalog_seconds
         try:
-            return self.run(self._tables)
+            return self.run(self._query_published)
         except LOCKED:
             self._warn(
                 "another session has locked a table, as ALTER TABLE does: whether tables are new or changed is found "
@@ -169,8 +169,9 @@ class Catalog:
         text = f"the slot retains {slot.retained_bytes >> 20:,} MiB of WAL"
         if slot.wal_status is None:
             return text
-        left = slot.safe_wal_size
-        return f"{text}, with {'no bound' if left is None else f'{left >> 20:,} MiB left of max_slot_wal_keep_size'}"
+        if slot.safe_wal_size is None:
+            return f"{text}, with no bound"
+        return f"{text}, with {slot.safe_wal_size >> 20:,} MiB left of max_slot_wal_keep_size"
 
     def query_slot(self) -> Slot:
         """Return the slot as it is. Raises SlotError if there is none, or it is lost."""
@@ -187,30 +188,32 @@ class Catalog:
         return self.run(lambda connection: self._refresh(connection, oids))
 
     def _refresh(self, connection: Connection, oids: Collection[int]) -> CatalogRefresh:
-        with one_state(connection):
-            seen = query_visibility(connection)
-            return CatalogRefresh(self._query_tables(connection, oids), seen)
+        with catalog_snapshot(connection):
+            visibility = query_visibility(connection)
+            return CatalogRefresh(self._query_tables(connection, oids), visibility)
 
     def _query_tables(self, connection: Connection, oids: Collection[int]) -> dict[int, CatalogTable]:
         return query_catalog_tables(connection, oids, (self._publication,), self._settings.of)
 
-    def unproven_partitions(self, before: TableSpec, now: TableSpec) -> tuple[int, ...]:
+    def unproven_partitions(self, previous_spec: TableSpec, current_spec: TableSpec) -> tuple[int, ...]:
         """Return the new partitions that may have rows, or may have had some, from before they were partitions."""
-        return self.run(lambda connection: query_unproven_partitions(connection, before, now))
+        return self.run(lambda connection: query_unproven_partitions(connection, previous_spec, current_spec))
 
-    def unsent_partitions(self, before: TableSpec, now: TableSpec) -> tuple[int, ...] | None:
+    def unsent_partitions(self, previous_spec: TableSpec, current_spec: TableSpec) -> tuple[int, ...] | None:
         """Return the new partitions that may have rows now from before they were partitions.
 
         Returns None while another session alters one that would have to be read.
         """
-        unproven = self.unproven_partitions(before, now)
+        unproven = self.unproven_partitions(previous_spec, current_spec)
         try:
             empty = self.run(lambda connection: query_empty_tables(connection, unproven))
         except LOCKED:
             return None
         return tuple(oid for oid in unproven if oid not in empty)
 
-    def prove_rows_stayed(self, now: TableSpec, first: Mapping[int, SentRelation], changes: Sequence[Run]) -> None:
+    def prove_rows_stayed(
+        self, current_spec: TableSpec, first_messages: Mapping[int, SentRelation], changes: Sequence[Run]
+    ) -> None:
         """Prove that rows which were written to new partitions went by changes alone.
 
         Args:
@@ -222,7 +225,9 @@ class Catalog:
             NeedsResync: some may be gone otherwise.
             NotProvenYetError: another session alters the table.
         """
-        written = WrittenRows(now, self._publication, first, changes, self._limits.statement_keys)
+        written = WrittenRows(
+            current_spec, self._publication, first_messages, changes, self._limits.statement_keys
+        )
         try:
             if self.run(written.query_lost):
                 raise NeedsResync(EMPTIED)
@@ -233,37 +238,42 @@ class Catalog:
         """Return the partitions of tables, of all levels, by their OIDs, each with the OID of its table."""
         return self.run(lambda connection: dict(connection.execute(_PARTITIONS, (list(oids),)).fetchall()))
 
-    def why_not_reached(self, lsn: Lsn, then: Timeline, now: Timeline) -> str | None:
+    def divergence_reason(self, lsn: Lsn, read_timeline: Timeline, server_timeline: Timeline) -> str | None:
         """Return why the server's WAL, on the timeline `now`, has not what was read up to an LSN; None if it has."""
         # A standby tells none.
-        if then == now or 0 in (then.id, now.id):
+        if read_timeline == server_timeline or 0 in (read_timeline.id, server_timeline.id):
             return None
-        return self.run(lambda _: wal_divergence_reason(self._settings.connection, WalPosition(lsn, then), now))
+        return self.run(
+            lambda _: wal_divergence_reason(self._settings.connection, WalPosition(lsn, read_timeline), server_timeline)
+        )
 
-    def _tables(self, connection: Connection) -> dict[TableName, ServerTable]:
+    def _query_published(self, connection: Connection) -> dict[TableName, ServerTable]:
         published = ensure_publication(connection, self._publication, self._settings, at_start=False)
-        of_tables = set(published.warnings)
-        with one_state(connection):
+        warnings = set(published.warnings)
+        with catalog_snapshot(connection):
             # One state of the catalog tells names and columns: a table may be renamed before the next query.
-            found = self._query_tables(connection, [table.oid for table in published.listed])
+            catalog_tables = self._query_tables(connection, [table.oid for table in published.listed])
         refreshed_at, head = query_server_time(connection), query_wal_head(connection)
         self._heads.record_end(refreshed_at, head)
-        for oid in [oid for oid, now in found.items() if not now.table.relation.columns]:
-            name = found.pop(oid).table.relation.table
-            of_tables.add(f"{name} is not replicated, as it has no columns to be written; it is once it has one")
-        for warning in sorted(of_tables):
+        for oid in [oid for oid, catalog_table in catalog_tables.items() if not catalog_table.table.relation.columns]:
+            name = catalog_tables.pop(oid).table.relation.table
+            warnings.add(f"{name} is not replicated, as it has no columns to be written; it is once it has one")
+        for warning in sorted(warnings):
             self._warn(warning)
-        for warning in sorted(self._of_tables - of_tables):
-            self._said.discard(warning)
+        for warning in sorted(self._table_warnings - warnings):
+            self._issued.discard(warning)
             self._observer.on_event(WarningSolved(warning))
-        self._of_tables = of_tables
-        return {now.table.relation.table: ServerTable(oid, now, head) for oid, now in found.items()}
+        self._table_warnings = warnings
+        return {
+            catalog_table.table.relation.table: ServerTable(oid, catalog_table, head)
+            for oid, catalog_table in catalog_tables.items()
+        }
 
     def _warn(self, warning: str) -> None:
-        if warning not in self._said:
-            self._said.add(warning)
+        if warning not in self._issued:
+            self._issued.add(warning)
             self._observer.on_event(WarningIssued(warning))
 
 
 def _bound_lock_waits(connection: Connection) -> None:
-    connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
+    connection.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'".encode())

@@ -15,7 +15,7 @@ from typing import Any
 
 from logicalrep.pipeline.catalog.changing_texts import ChangingText, query_changing_texts
 from logicalrep.pipeline.catalog.old_rows import OldRowsError, query_incomplete_old_rows
-from logicalrep.pipeline.catalog.publication_entries import query_entries, query_published_under_others
+from logicalrep.pipeline.catalog.publication_entries import query_entries, query_partitions_of_published
 from logicalrep.pipeline.catalog.unique_indexes import key_columns, query_unique_indexes
 from logicalrep.pipeline.schema.file_partitions import PartitionRule
 from logicalrep.pipeline.schema.table_facts import Evidence, TypePart
@@ -170,7 +170,7 @@ class CatalogTable:
 
 
 @contextmanager
-def one_state(connection: Connection) -> Iterator[None]:
+def catalog_snapshot(connection: Connection) -> Iterator[None]:
     """Let all queries see the same state of the catalog."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -202,7 +202,7 @@ def query_catalog_tables(
     tables = {oid: facts for oid, *facts in rows(_TABLES, list(oids))}
     oids = list(tables)
     published = rows(_PUBLICATIONS.format("pubgencols = 's'" if major >= 18 else "false"), names)
-    under_others = query_published_under_others(connection, oids, names)
+    under_others = query_partitions_of_published(connection, oids, names)
     entries, lists = query_entries(connection, oids, names)
     columns: dict[int, list[tuple[int, str, int, int]]] = {oid: [] for oid in oids}
     dropped: dict[int, set[int]] = {oid: set() for oid in oids}
@@ -224,7 +224,7 @@ def query_catalog_tables(
             files[top].append((oid, file))
         if above is not None:
             links[top].append((oid, above, link))
-    relations = [*oids, *(oid for found in files.values() for oid, _ in found if oid not in tables)]
+    relations = [*oids, *(oid for catalog_tables in files.values() for oid, _ in catalog_tables if oid not in tables)]
     written = dict(rows(_WRITTEN, relations))
     logged: dict[int, list[str]] = {oid: [] for oid in oids}
     for oid, row in connection.execute(_LOGGED.encode(), {"oids": oids}).fetchall():
@@ -256,7 +256,7 @@ def query_catalog_tables(
     keys = {oid: key_columns(ReplicaIdentity(tables[oid][2]), unique[oid], settings[oid].key) for oid in oids}
     names_of_rows = {oid: keys[oid] or {name for _, name, *_ in columns[oid]} for oid in oids}
     old_rows = query_incomplete_old_rows(connection, files, publications, names_of_rows)
-    found = {}
+    catalog_tables = {}
     for oid, (schema, name, identity, numbers) in tables.items():
         key = keys[oid]
         is_published = bool(key) and set(key) <= {column for _, column, *_ in columns[oid]}
@@ -265,15 +265,15 @@ def query_catalog_tables(
             columns_written=tuple(columns_written[oid]),
             numbers=numbers,
             published=(*(row for row, _ in published), *sorted(row for _, row in entries[oid])),
-            written=tuple((each, written[each]) for each in dict.fromkeys((oid, *(leaf for leaf, _ in files[oid])))),
+            written=tuple((index, written[index]) for index in dict.fromkeys((oid, *(leaf for leaf, _ in files[oid])))),
             links=tuple(links[oid]),
             labelled=tuple(labelled[oid]),
-            key_indexes=tuple((each.oid, each.written) for each in unique[oid] if each.has_just(key)),
+            key_indexes=tuple((index.oid, index.written) for index in unique[oid] if index.has_just(key)),
             filled=(),
             logged=tuple(logged[oid]),
             lc_monetary=lc_monetary,
         )
-        table = _under(
+        table = _spec_under_settings(
             settings[oid],
             TableDescription(
                 relation_id=Oid(oid), schema=schema, name=name, replica_identity=ReplicaIdentity(identity),
@@ -295,7 +295,7 @@ def query_catalog_tables(
         labels = frozenset((type_id, label) for type_id, label in original if type_id in of_types)
         has_unsent_key = bool(key) and not is_published
         texts = tuple(text for text in changing[oid] if settings[oid].writes(text.column))
-        found[oid] = CatalogTable(
+        catalog_tables[oid] = CatalogTable(
             table,
             frozenset(dropped[oid]),
             missing[oid],
@@ -305,7 +305,7 @@ def query_catalog_tables(
             texts,
             old_rows.get(oid),
         )
-    return found
+    return catalog_tables
 
 
 def missing_columns(
@@ -314,14 +314,16 @@ def missing_columns(
     of_files: dict[int, dict[str, str]] = defaultdict(dict)
     for oid, name, text in rows:
         of_files[oid][name] = text
-    found: dict[int, dict[str, frozenset[str | None]]] = {}
+    texts_by_table: dict[int, dict[str, frozenset[str | None]]] = {}
     for top, of_top in files.items():
         names = {name for oid, _ in of_top for name in of_files.get(oid, ())}
-        found[top] = {name: frozenset(of_files.get(oid, {}).get(name) for oid, _ in of_top) for name in names}
-    return found
+        texts_by_table[top] = {name: frozenset(of_files.get(oid, {}).get(name) for oid, _ in of_top) for name in names}
+    return texts_by_table
 
 
-def _under(settings: TableSettings, relation: TableDescription, types: TypeCatalog, **facts: Any) -> TableSpec:
+def _spec_under_settings(
+    settings: TableSettings, relation: TableDescription, types: TypeCatalog, **facts: Any
+) -> TableSpec:
     """Return a table as it is written: without columns that are left out, hashes as text."""
     hashed = {name for name, mask in settings.masked.items() if mask == "hashed"}
     evidence: Evidence = facts["evidence"]
@@ -338,7 +340,7 @@ def _under(settings: TableSettings, relation: TableDescription, types: TypeCatal
         )
         attnums.append(number)
     numbers = {column.name: number for column, number in zip(columns, attnums, strict=True)}
-    wanted = [each for each in settings.wanted_partitions if each.column in numbers]
+    wanted = [rule for rule in settings.wanted_partitions if rule.column in numbers]
     return TableSpec(
         relation=TableDescription(
             relation_id=relation.relation_id,
@@ -348,12 +350,12 @@ def _under(settings: TableSettings, relation: TableDescription, types: TypeCatal
             columns=tuple(columns),
             types=tuple(of_columns),
         ),
-        catalog=TypeCatalog({each: types.by_oid[each] for each in dict.fromkeys(
-            type_id for *_, type_id, _ in evidence.columns) if each in types.by_oid}),
+        catalog=TypeCatalog({partition: types.by_oid[partition] for partition in dict.fromkeys(
+            type_id for *_, type_id, _ in evidence.columns) if partition in types.by_oid}),
         attnums=tuple(attnums),
         settings=settings,
         protected=tuple((number, name) for number, name, *_ in evidence.columns if name in settings.protected),
-        partitions=tuple(PartitionRule(each.transform, numbers[each.column], each.buckets) for each in wanted),
+        partitions=tuple(PartitionRule(rule.transform, numbers[rule.column], rule.buckets) for rule in wanted),
         **facts,
     )  # fmt: skip
 
@@ -373,10 +375,10 @@ def query_description(
     sends_generated: bool = False,
 ) -> TableSpec | None:
     """Return a table by its name under some settings, as `query_catalog_tables` does; None if there is none."""
-    with one_state(connection):
+    with catalog_snapshot(connection):
         oid = query_scalar(connection, _OID, *table)
         oids = [] if oid is None else [oid]
-        found = query_catalog_tables(
+        catalog_tables = query_catalog_tables(
             connection, oids, publications, lambda name: settings, sends_generated=sends_generated
         )
-    return found[oid].table if oid in found else None
+    return catalog_tables[oid].table if oid in catalog_tables else None

@@ -16,7 +16,7 @@ from psycopg import sql
 from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.partitions import query_readable
-from logicalrep.pipeline.catalog.proof import numbers_of_key
+from logicalrep.pipeline.catalog.proof import key_numbers
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.server import Connection
@@ -44,11 +44,11 @@ EMPTIED = "a partition may have been truncated in the transaction that made it"
 class WrittenRows:
     """Rows that were written to new partitions of a table, and that are looked for on the server."""
 
-    now: TableSpec
+    spec: TableSpec
     """The table's present description."""
     publication: str
     """The publication that has the table."""
-    first: Mapping[int, SentRelation]
+    first_messages: Mapping[int, SentRelation]
     """The first message of each new partition, by the partitions' OIDs."""
     changes: Sequence[Run]
     """The table's changes: those of the transactions of these messages, and later ones."""
@@ -60,9 +60,9 @@ class WrittenRows:
 
         `connection` is a session that sees the transactions. Raises one of LOCKED while another one alters the table.
         """
-        made_by: dict[int, int] = dict(connection.execute(_MADE_BY, (list(self.first),)).fetchall())
+        made_by: dict[int, int] = dict(connection.execute(_MADE_BY, (list(self.first_messages),)).fetchall())
         suspects: dict[int, dict[int, list[int]]] = {}
-        for oid, relation in self.first.items():
+        for oid, relation in self.first_messages.items():
             maker = made_by.get(oid, relation.xid)
             # Subtransactions have greater ids than their transaction.
             if xid_distance(maker, relation.xid) >= 0:
@@ -80,10 +80,10 @@ class WrittenRows:
 
         `writers` has the ids of the transaction, and of the subtransaction that made it, by the partitions' OIDs.
         """
-        if query_row_filter(connection, self.now.relation.table, (self.publication,)) is not None:
+        if query_row_filter(connection, self.spec.relation.table, (self.publication,)) is not None:
             # Rows that are not sent would count too.
             return False
-        inserted = there = 0
+        inserted = counted = 0
         for batch in (batch for _, batches in self.changes for batch in batches):
             ops = batch.ops[batch.lsns == lsn].tolist()
             last = max((at for at, op in enumerate(ops) if op == TRUNCATE), default=-1)
@@ -91,24 +91,24 @@ class WrittenRows:
         for oid, name in query_readable(connection, writers):
             with locked_for_query(connection, oid, name):
                 query = _COUNT.format(sql.Identifier(*name))
-                there += connection.execute(query, (writers[oid], inserted)).fetchall()[0][0]
-        return there >= inserted
+                counted += connection.execute(query, (writers[oid], inserted)).fetchall()[0][0]
+        return counted >= inserted
 
     def _are_keys_there(self, connection: Connection, lsn: int) -> bool:
         """Return whether the server has a row of each key that a transaction left."""
-        now, numbers = self.now, numbers_of_key(self.now)
-        name, oid = now.relation.table, now.relation.relation_id
+        spec, numbers = self.spec, key_numbers(self.spec)
+        name, oid = spec.relation.table, spec.relation.relation_id
         are_known = all({*table.attnums} >= {*(numbers or ())} for table, _ in self.changes)
-        if now.key is None or numbers is None or now.protected or not are_known:
+        if spec.key is None or numbers is None or spec.protected or not are_known:
             return False
-        columns = query_key_columns(connection, oid, now.key)
+        columns = query_key_columns(connection, oid, spec.key)
         if any(column.sent_type is None for column in columns):
             return False
         condition = KeyCondition(None, name, is_partitioned(connection, oid), columns, None)
         written, absent = (new for at, _, new in self._keys(numbers, lsn) if new is not None and at == lsn), set[_Key]()
         while keys := [*islice(written, self.most_keys)]:
             with locked_for_query(connection, oid, name, with_partitions=True):
-                texts = dict(zip(now.key, zip(*keys, strict=True), strict=True))
+                texts = dict(zip(spec.key, zip(*keys, strict=True), strict=True))
                 absent.update(keys[number] for number in condition.query_absent(connection, texts))
             if len(absent) > self.most_keys:
                 return False
@@ -116,15 +116,15 @@ class WrittenRows:
 
     def _are_left(self, keys: set[_Key], numbers: Sequence[int], lsn: int) -> bool:
         """Return whether a transaction wrote some of these keys, and no later change took them away."""
-        left: set[_Key] = set()
+        written_keys: set[_Key] = set()
         for at, old, new in self._keys(numbers, lsn):
             if old is None:
-                left.clear()
+                written_keys.clear()
             else:
-                left.discard(old)
+                written_keys.discard(old)
             if new in keys and at == lsn:
-                left.add(new)
-        return bool(left)
+                written_keys.add(new)
+        return bool(written_keys)
 
     def _keys(self, numbers: Sequence[int], lsn: int) -> Iterator[tuple[int, _Key | None, _Key | None]]:
         """Yield the keys of the changes from an LSN on: the position, the key that goes, and the one that comes.
@@ -136,7 +136,7 @@ class WrittenRows:
             names = [prefix + columns[number] for prefix in (OLD, NEW) for number in numbers]
             for batch in batches:
                 rows = batch.chosen(batch.lsns >= lsn).rows
-                values = (rows.column(each).to_pylist() for each in ("commit_lsn", "op", "old_kind", *names))
+                values = (rows.column(name).to_pylist() for name in ("commit_lsn", "op", "old_kind", *names))
                 for at, op, old_kind, *keys in zip(*values, strict=True):
                     old, new = tuple(keys[: len(numbers)]), tuple(keys[len(numbers) :])
                     if op == TRUNCATE:

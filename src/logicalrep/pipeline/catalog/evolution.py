@@ -25,7 +25,7 @@ class Evolution:
     """The text of the value that old rows have in a new column, by the column's number; NULL in others."""
 
 
-def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evolution:
+def evolution(previous_spec: TableSpec, current_spec: TableSpec, catalog_table: CatalogTable) -> Evolution:
     """Return how rows of a description are those of a later one.
 
     Args:
@@ -38,22 +38,22 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
         PartitionColumnError: its rows are partitioned by a column that is gone.
     """
     table = replace(
-        after,
-        settings=before.settings,
-        companion=before.companion,
-        skipped=before.skipped,
-        partitions=before.partitions,
+        current_spec,
+        settings=previous_spec.settings,
+        companion=previous_spec.companion,
+        skipped=previous_spec.skipped,
+        partitions=previous_spec.partitions,
     )
-    table = table.with_texts(before.texts)
+    table = table.with_texts(previous_spec.texts)
     _ = table.file_partitions
-    names = dict(zip(now.table.attnums, now.table.relation.names, strict=True))
+    names = dict(zip(catalog_table.table.attnums, catalog_table.table.relation.names, strict=True))
     sources: dict[str, str] = {}
     defaults: dict[int, str] = {}
     for (attnum, has_texts), column in table.by_number.items():
-        source = before.by_number.get((attnum, has_texts))
+        source = previous_spec.by_number.get((attnum, has_texts))
         if source is not None:
             sources[column.name] = source.name
-            if not keeps_texts(before, source, table, column):
+            if not keeps_texts(previous_spec, source, table, column):
                 raise NeedsResync(f"the type of its column {column.name} changed")
             if column.refuses > source.refuses:
                 raise NeedsResync(
@@ -63,7 +63,7 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
             name = names.get(attnum)
             if name is None:
                 raise NeedsResync("a column is gone, and nothing shows any more which values its rows had")
-            values = now.missing.get(name, frozenset({None}))
+            values = catalog_table.missing.get(name, frozenset({None}))
             if len(values) != 1:
                 raise NeedsResync(f"its partitions have different values in the new column {name}")
             (value,) = values
@@ -72,13 +72,13 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
     table = table.with_texts(
         number for number, value in defaults.items() if fitted(table, number, value)[1] is not None
     )
-    dropped = {*before.dropped_columns, *before.names} - set(table.names)
+    dropped = {*previous_spec.dropped_columns, *previous_spec.names} - set(table.names)
     return Evolution(replace(table, dropped_columns=tuple(sorted(dropped))), sources, defaults)
 
 
-def evolution_of_texts(before: TableSpec, names: Iterable[str]) -> Evolution:
+def evolution_with_text_columns(spec: TableSpec, names: Iterable[str]) -> Evolution:
     """Return how rows of a description are those of one with columns of texts for more columns: NULL in these."""
-    return Evolution(before.with_texts_of(names), {name: name for name in before.names}, {})
+    return Evolution(spec.with_texts_of(names), {name: name for name in spec.names}, {})
 
 
 def fitted(table: TableSpec, number: int, text: str) -> tuple[pa.Array, str | None]:
@@ -92,25 +92,27 @@ def fitted(table: TableSpec, number: int, text: str) -> tuple[pa.Array, str | No
     return array, unfit.get(0, refused)
 
 
-def keeps_texts(before: TableSpec, source: WrittenColumn, table: TableSpec, column: WrittenColumn) -> bool:
+def keeps_texts(previous_spec: TableSpec, source: WrittenColumn, table: TableSpec, column: WrittenColumn) -> bool:
     """Return whether values that no statement wrote anew have the same texts in another type."""
-    types = {each.relation.columns[at.ordinal].type_id for each, at in ((before, source), (table, column))}
+    types = {
+        spec.relation.columns[written.ordinal].type_id for spec, written in ((previous_spec, source), (table, column))
+    }
     if len(types) > 1 and types != {TEXT, VARCHAR}:
         return False
     if column.type == source.type:
         return True
     # A decimal that the settings give to a numeric without a bound has more or fewer digits than the server's text.
-    is_by_modifier = before.relation.columns[source.ordinal].type_modifier != -1
+    is_by_modifier = previous_spec.relation.columns[source.ordinal].type_modifier != -1
     return is_by_modifier and is_wider(source, column.type)
 
 
-def is_wider(before: WrittenColumn, after: pa.DataType) -> bool:
+def is_wider(column: WrittenColumn, type_: pa.DataType) -> bool:
     """Return whether values keep their text in another type."""
-    if not pa.types.is_decimal(before.type):
+    if not pa.types.is_decimal(column.type):
         return False
-    if pa.types.is_string(after):
+    if pa.types.is_string(type_):
         # In a column that does not refuse it, NULL may stand for NaN.
-        return before.refuses
+        return column.refuses
     return bool(
-        pa.types.is_decimal(after) and before.type.scale == after.scale and before.type.precision <= after.precision
+        pa.types.is_decimal(type_) and column.type.scale == type_.scale and column.type.precision <= type_.precision
     )

@@ -24,49 +24,59 @@ _NOT_LABELS = {"", "NULL", "empty"}
 def unknown_labels(table: TableSpec, changes: Sequence[ChangeBatch]) -> Mapping[int, set[str]]:
     """Return the labels in changes that a table's description does not have, by the enum types' OIDs."""
     names = dict(zip(table.attnums, table.relation.names, strict=True))
-    found: dict[int, set[str]] = {}
+    unknown: dict[int, set[str]] = {}
     for number, type_id, nesting in table.evidence.labelled:
         name = names.get(number)
         if name is None or name in table.settings.protected:
             continue
-        known = {str(part.label) for part in _labels(table.type_parts, type_id)}
-        if nesting and not _can_be_told(nesting, known):
+        known_labels = {str(part.label) for part in _labels(table.type_parts, type_id)}
+        if nesting and not _can_be_split(nesting, known_labels):
             continue
         texts = {*_texts(changes, name)}
         if nesting:
             texts = {label for text in texts for label in _DELIMITERS.split(_BOUNDS.sub("", text))} - _NOT_LABELS
-        if texts - known:
-            found.setdefault(type_id, set()).update(texts - known)
-    return found
+        if texts - known_labels:
+            unknown.setdefault(type_id, set()).update(texts - known_labels)
+    return unknown
 
 
-def proven_labels(table: TableSpec, now: CatalogTable, unknown: Mapping[int, set[str]]) -> tuple[TypePart, ...]:
+def proven_labels(
+    table: TableSpec, catalog_table: CatalogTable, unknown: Mapping[int, set[str]]
+) -> tuple[TypePart, ...]:
     """Return the catalog's labels for unknown ones. Raises NeedsResync if one may have had another name in the rows."""
-    found: list[TypePart] = []
+    proven_parts: list[TypePart] = []
     for type_id, texts in unknown.items():
-        known = {part.number for part in _labels(table.type_parts, type_id)}
-        new = {part.label: part for part in _labels(now.table.type_parts, type_id) if part.number not in known}
+        known_numbers = {part.number for part in _labels(table.type_parts, type_id)}
+        new = {
+            part.label: part
+            for part in _labels(catalog_table.table.type_parts, type_id)
+            if part.number not in known_numbers
+        }
         if not texts <= new.keys():
             raise NeedsResync("a label of an enum type was renamed since its rows were written")
-        added = [part for part in new.values() if part[:2] not in now.original_labels]
+        added = [part for part in new.values() if part[:2] not in catalog_table.original_labels]
         if len(added) > 1 and any(new[text] in added for text in texts):
             raise NeedsResync("several labels of an enum type were added at once, and one may have been renamed")
-        found += (new[text] for text in sorted(texts))
-    return tuple(found)
+        proven_parts += (new[text] for text in sorted(texts))
+    return tuple(proven_parts)
 
 
-def has_new_label_that_rows_hide(before: TableSpec, after: TableSpec) -> bool:
+def has_unsearchable_new_label(previous_spec: TableSpec, current_spec: TableSpec) -> bool:
     """Return whether a type has a new label, and rows cannot be searched for what it was called before."""
-    for number, type_id, nesting in after.evidence.labelled:
-        earlier, later = (_labels(table.type_parts, type_id) for table in (before, after))
-        is_new = bool(earlier) and {part.number for part in later} != {part.number for part in earlier}
-        labels = {str(part.label) for part in (*earlier, *later)}
-        if is_new and number in before.attnums and nesting and not _can_be_told(nesting, labels):
+    for number, type_id, nesting in current_spec.evidence.labelled:
+        previous_labels, current_labels = (
+            _labels(table.type_parts, type_id) for table in (previous_spec, current_spec)
+        )
+        is_new = bool(previous_labels) and {part.number for part in current_labels} != {
+            part.number for part in previous_labels
+        }
+        labels = {str(part.label) for part in (*previous_labels, *current_labels)}
+        if is_new and number in previous_spec.attnums and nesting and not _can_be_split(nesting, labels):
             return True
     return False
 
 
-def _can_be_told(nesting: int, labels: set[str]) -> bool:
+def _can_be_split(nesting: int, labels: set[str]) -> bool:
     """Return whether labels can be told in texts of lists and ranges; in those of composite types they cannot."""
     return nesting == 1 and all(_PLAIN.fullmatch(label) and label not in _NOT_LABELS for label in labels)
 
@@ -79,6 +89,6 @@ def _texts(changes: Sequence[ChangeBatch], name: str) -> Iterator[str]:
     """Yield the different values of a column."""
     for batch in changes:
         if name in batch.relation.names:
-            at = batch.relation.names.index(name)
+            ordinal = batch.relation.names.index(name)
             for prefix in (OLD, NEW):
-                yield from (text for text in batch.texts(prefix)[at].unique().to_pylist() if text is not None)
+                yield from (text for text in batch.texts(prefix)[ordinal].unique().to_pylist() if text is not None)

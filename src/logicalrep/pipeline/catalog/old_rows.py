@@ -45,12 +45,14 @@ def query_incomplete_old_rows(
     if not sends_defaults_as_null(connection):
         return {}
     defaults: dict[int, list[str]] = {}
-    for oid, name in connection.execute(_DEFAULTS, ([oid for found in files.values() for oid, _ in found],)).fetchall():
+    for oid, name in connection.execute(
+        _DEFAULTS, ([oid for table_files in files.values() for oid, _ in table_files],)
+    ).fetchall():
         defaults.setdefault(oid, []).append(name)
     filtered = {oid for (oid,) in connection.execute(_FILTERED, (list(files), list(publications))).fetchall()}
     reasons = {}
-    for top, of_top in files.items():
-        names = dict.fromkeys(name for oid, _ in of_top for name in defaults.get(oid, ()))
+    for top, top_files in files.items():
+        names = dict.fromkeys(name for oid, _ in top_files for name in defaults.get(oid, ()))
         # A row filter may have any column.
         needed = [name for name in names if top in filtered or name in columns_of_rows[top]]
         if needed:

@@ -14,7 +14,7 @@ from logicalrep.transactions.table_names import TableName
 
 # A table that is attached gets all of its columns written; one that was made as a partition has them as at the start.
 # The numbers of commands within a transaction tell the two apart where one transaction did both.
-_BORN = """
+_CREATED = """
 SELECT class.oid::bigint FROM pg_class AS class JOIN pg_type AS type ON type.oid = class.reltype
 WHERE class.oid = ANY(%s) AND EXISTS (
     SELECT FROM pg_attribute AS attribute
@@ -30,38 +30,40 @@ WHERE class.oid = ANY(%s) AND has_table_privilege(class.oid, 'SELECT') ORDER BY 
 """
 
 
-def unproven_partitions(before: TableSpec, after: TableSpec, born: Collection[int]) -> list[int]:
+def unproven_partitions(previous_spec: TableSpec, current_spec: TableSpec, created: Collection[int]) -> list[int]:
     """Return the new partitions that may have rows from before they were partitions, so that these were not sent.
 
     Args:
         before: the last description that rows were proven under.
         after: the present one.
-        born: the partitions, at all levels, that were made as such.
+        created: the partitions, at all levels, that were made as such.
     """
-    above = {oid: parent for oid, parent, _ in after.evidence.links}
-    linked = {oid for oid, *_ in before.evidence.links}
-    found = []
-    for oid in {oid for oid, _ in after.files} - {oid for oid, _ in before.files}:
-        at = oid
-        while at in above and (at in linked or at in born):
-            at = above[at]
-        if at in above:
-            found.append(oid)
-    return sorted(found)
+    parents = {oid: parent for oid, parent, _ in current_spec.evidence.links}
+    linked = {oid for oid, *_ in previous_spec.evidence.links}
+    unproven = []
+    for oid in {oid for oid, _ in current_spec.files} - {oid for oid, _ in previous_spec.files}:
+        ancestor = oid
+        while ancestor in parents and (ancestor in linked or ancestor in created):
+            ancestor = parents[ancestor]
+        if ancestor in parents:
+            unproven.append(oid)
+    return sorted(unproven)
 
 
-def new_partitions(before: TableSpec, after: TableSpec) -> list[int]:
+def new_partitions(previous_spec: TableSpec, current_spec: TableSpec) -> list[int]:
     """Return the partitions, at all levels, of which it is not known yet whether they were made as such."""
-    described = {oid for oid, _ in before.files} | {oid for oid, *_ in before.evidence.links}
-    return sorted({oid for oid, *_ in after.evidence.links} - described)
+    described = {oid for oid, _ in previous_spec.files} | {oid for oid, *_ in previous_spec.evidence.links}
+    return sorted({oid for oid, *_ in current_spec.evidence.links} - described)
 
 
-def query_born_partitions(connection: Connection, oids: Collection[int]) -> set[int]:
+def query_created_partitions(connection: Connection, oids: Collection[int]) -> set[int]:
     """Return the tables of these that were made as partitions, and never detached since: all of their rows are sent."""
-    return {oid for (oid,) in connection.execute(_BORN, (list(oids),)).fetchall()}
+    return {oid for (oid,) in connection.execute(_CREATED, (list(oids),)).fetchall()}
 
 
-def query_unproven_partitions(connection: Connection, before: TableSpec, now: TableSpec) -> tuple[int, ...]:
+def query_unproven_partitions(
+    connection: Connection, previous_spec: TableSpec, current_spec: TableSpec
+) -> tuple[int, ...]:
     """Return the partitions that came to a table, of all levels, and may have rows from before, by their OIDs.
 
     Args:
@@ -69,8 +71,12 @@ def query_unproven_partitions(connection: Connection, before: TableSpec, now: Ta
         before: the last description that rows were proven under.
         now: the present one.
     """
-    made = new_partitions(before, now)
-    return tuple(unproven_partitions(before, now, query_born_partitions(connection, made))) if made else ()
+    new_oids = new_partitions(previous_spec, current_spec)
+    return (
+        tuple(unproven_partitions(previous_spec, current_spec, query_created_partitions(connection, new_oids)))
+        if new_oids
+        else ()
+    )
 
 
 def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int]:

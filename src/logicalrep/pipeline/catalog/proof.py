@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.definitions import CatalogTable
-from logicalrep.pipeline.catalog.labels import has_new_label_that_rows_hide
+from logicalrep.pipeline.catalog.labels import has_unsearchable_new_label
 from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
 from logicalrep.pipeline.schema.table_facts import TypePart
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -28,7 +28,7 @@ MAY_BE_UNLOGGED = "it has another file, and may have been unlogged for a while, 
 """The reason to load a table whose file changed, and which the publication does not name."""
 
 
-def reason_to_load(before: TableSpec, now: CatalogTable, copied: Collection[int] = ()) -> str | None:
+def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied: Collection[int] = ()) -> str | None:
     """Return why a table has to be loaded again, whatever its rows say; None if nothing in the catalog demands it.
 
     Args:
@@ -36,79 +36,92 @@ def reason_to_load(before: TableSpec, now: CatalogTable, copied: Collection[int]
         now: the table as the catalog describes it.
         copied: the OIDs of partitions that were copied, which have to be there.
     """
-    after = now.table
-    if (before.published, before.evidence.published) != (after.published, after.evidence.published):
+    current_spec = catalog_table.table
+    if (previous_spec.published, previous_spec.evidence.published) != (
+        current_spec.published,
+        current_spec.evidence.published,
+    ):
         return "its publication changed"
-    if not _texts_stay(before.type_parts, after.type_parts):
+    if not _are_stored_texts_valid(previous_spec.type_parts, current_spec.type_parts):
         return "a label of an enum type, or the attributes of a composite type, changed"
-    if has_new_label_that_rows_hide(before, after):
+    if has_unsearchable_new_label(previous_spec, current_spec):
         return "a label of an enum type was added that is used within other types"
-    if any(not text.is_money for text in now.changing_texts):
+    if any(not text.is_money for text in catalog_table.changing_texts):
         return "a column has names of other objects"
-    if now.changing_texts and before.evidence.lc_monetary != after.evidence.lc_monetary:
+    if catalog_table.changing_texts and previous_spec.evidence.lc_monetary != current_spec.evidence.lc_monetary:
         return "lc_monetary changed, and with it the texts of money"
-    if before.protected != after.protected:
+    if previous_spec.protected != current_spec.protected:
         return "a column that is masked or left out changed"
-    if before.settings.key and before.key != after.key:
+    if previous_spec.settings.key and previous_spec.key != current_spec.key:
         return "the key that its settings give it changed"
-    return _of_partitions(before, after, copied) or _of_files(before, after) or _of_columns(before, after)
+    return (
+        _partition_reason(previous_spec, current_spec, copied)
+        or _file_reason(previous_spec, current_spec)
+        or _column_reason(previous_spec, current_spec)
+    )
 
 
-def _of_partitions(before: TableSpec, after: TableSpec, copied: Collection[int]) -> str | None:
-    if {oid for oid, _ in before.files}.union(copied, before.evidence.filled) - {oid for oid, _ in after.files}:
+def _partition_reason(previous_spec: TableSpec, current_spec: TableSpec, copied: Collection[int]) -> str | None:
+    if {oid for oid, _ in previous_spec.files}.union(copied, previous_spec.evidence.filled) - {
+        oid for oid, _ in current_spec.files
+    }:
         return "a partition was dropped or detached"
-    links = {link[0]: link for link in before.evidence.links}
-    if any(links.get(link[0], link) != link for link in after.evidence.links):
+    previous_links = {link[0]: link for link in previous_spec.evidence.links}
+    if any(previous_links.get(link[0], link) != link for link in current_spec.evidence.links):
         return "a partition was detached and attached again"
     return None
 
 
-def _of_files(before: TableSpec, after: TableSpec) -> str | None:
+def _file_reason(previous_spec: TableSpec, current_spec: TableSpec) -> str | None:
     """Return why rows may be others without a change of theirs: TRUNCATE is sent, but for a partition alone."""
-    of_before = dict(before.files)
-    earlier, later = before.evidence, after.evidence
-    for oid, file in after.files:
+    previous_files = dict(previous_spec.files)
+    previous, current = previous_spec.evidence, current_spec.evidence
+    for oid, file in current_spec.files:
         # The first file of a new partition has the number that is its OID.
-        if of_before.get(oid, oid) == file:
+        if previous_files.get(oid, oid) == file:
             continue
-        if oid != after.relation.relation_id:
+        if oid != current_spec.relation.relation_id:
             return "a partition was truncated, or the server rewrote it"
         # TRUNCATE and VACUUM FULL write another row of the catalog than statements that change values.
-        if dict(earlier.written).get(oid) != dict(later.written)[oid]:
+        if dict(previous.written).get(oid) != dict(current.written)[oid]:
             return "the server rewrote it"
-        if not {*earlier.logged} & {*later.logged}:
+        if not {*previous.logged} & {*current.logged}:
             return MAY_BE_UNLOGGED
     return None
 
 
-def _of_columns(before: TableSpec, after: TableSpec) -> str | None:
-    earlier, later = before.evidence, after.evidence
-    if before.protected:
-        is_same = earlier.columns == later.columns
+def _column_reason(previous_spec: TableSpec, current_spec: TableSpec) -> str | None:
+    previous, current = previous_spec.evidence, current_spec.evidence
+    if previous_spec.protected:
+        is_same = previous.columns == current.columns
         return None if is_same else "columns of a table that has masked or left out columns changed"
-    earlier_numbers = {number for number, *_ in earlier.columns}
-    if any(number not in earlier_numbers and number <= earlier.numbers for number, *_ in later.columns):
+    previous_numbers = {number for number, *_ in previous.columns}
+    if any(number not in previous_numbers and number <= previous.numbers for number, *_ in current.columns):
         return "a column is published now that was not before, and rows have values in it"
     return None
 
 
-def _texts_stay(before: Collection[TypePart], now: Collection[TypePart]) -> bool:
+def _are_stored_texts_valid(previous_parts: Collection[TypePart], current_parts: Collection[TypePart]) -> bool:
     """Return whether values of types that had these parts have the same texts with those of now, and had meanwhile."""
-    of_both = {part.type_id for part in before} & {part.type_id for part in now}
-    earlier, later = ({part[:2]: part for part in parts if part.type_id in of_both} for parts in (before, now))
-    for identity, part in earlier.items():
-        later_part = later.get(identity)
-        if later_part is None or later_part.label != part.label:
+    common_types = {part.type_id for part in previous_parts} & {part.type_id for part in current_parts}
+    previous, current = (
+        {part[:2]: part for part in parts if part.type_id in common_types} for parts in (previous_parts, current_parts)
+    )
+    for identity, part in previous.items():
+        current_part = current.get(identity)
+        if current_part is None or current_part.label != part.label:
             return False
         # An attribute's name is in no text.
-        if part.written != later_part.written and (part.label is not None or not part.number):
+        if part.written != current_part.written and (part.label is not None or not part.number):
             return False
     # A new label is in no text yet; a new attribute is in the text of each value.
-    return all(part.label is not None or not part.number for identity, part in later.items() if identity not in earlier)
+    return all(
+        part.label is not None or not part.number for identity, part in current.items() if identity not in previous
+    )
 
 
-def proven(
-    before: TableSpec, now: CatalogTable, relations: Sequence[SentRelation]
+def proven_descriptions(
+    previous_spec: TableSpec, catalog_table: CatalogTable, relations: Sequence[SentRelation]
 ) -> list[tuple[SentRelation, TableSpec]]:
     """Return the description of the rows behind each Relation message.
 
@@ -121,36 +134,40 @@ def proven(
         NeedsResync: what a row's columns are is not proven.
         NotProvenYetError: rows were sent as those of another table, of which this one is a partition now.
     """
-    reason = reason_to_load(before, now)
+    reason = reason_to_load(previous_spec, catalog_table)
     if reason is None and any(relation.sent_as is not None for relation in relations):
-        if now.is_partition:
+        if catalog_table.is_partition:
             # The next refresh finds that it is not published any more, or no partition.
             raise NotProvenYetError
         reason = "it was a partition for a while, and its rows were sent as those of another table"
     if reason is not None:
         raise NeedsResync(reason)
     # Those with a partition are there without it too.
-    return [(relation, _described(before, now, relation)) for relation in relations if relation.partition is None]
+    return [
+        (relation, _proven_description(previous_spec, catalog_table, relation))
+        for relation in relations
+        if relation.partition is None
+    ]
 
 
-def latest(before: TableSpec, now: CatalogTable) -> TableSpec:
+def latest_description(previous_spec: TableSpec, catalog_table: CatalogTable) -> TableSpec:
     """Return the description of now, for a table that has all rows from before it."""
     table = replace(
-        now.table,
-        settings=before.settings,
-        companion=before.companion,
-        dropped_columns=before.dropped_columns,
-        skipped=before.skipped,
-        partitions=before.partitions,
+        catalog_table.table,
+        settings=previous_spec.settings,
+        companion=previous_spec.companion,
+        dropped_columns=previous_spec.dropped_columns,
+        skipped=previous_spec.skipped,
+        partitions=previous_spec.partitions,
     )
-    return table.with_texts(before.texts)
+    return table.with_texts(previous_spec.texts)
 
 
-def with_partitions_of(table: TableSpec, before: TableSpec) -> TableSpec:
+def with_partitions_of(table: TableSpec, previous_spec: TableSpec) -> TableSpec:
     """Return a description with the partitions of an earlier one, in whose rows those of later partitions are not."""
-    earlier = before.evidence
-    evidence = replace(table.evidence, written=earlier.written, links=earlier.links, filled=earlier.filled)
-    return replace(table, files=before.files, evidence=evidence)
+    previous = previous_spec.evidence
+    evidence = replace(table.evidence, written=previous.written, links=previous.links, filled=previous.filled)
+    return replace(table, files=previous_spec.files, evidence=evidence)
 
 
 def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[int, SentRelation]:
@@ -158,11 +175,11 @@ def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[
 
     A table that is not partitioned has a file of its own; what is described after it is another table.
     """
-    files, found = dict(table.files), dict[int, SentRelation]()
+    files, messages = dict(table.files), dict[int, SentRelation]()
     for relation in relations if table.relation.relation_id not in files else ():
         if relation.partition is not None and relation.partition not in files:
-            found.setdefault(relation.partition, relation)
-    return found
+            messages.setdefault(relation.partition, relation)
+    return messages
 
 
 def with_filled_partitions(table: TableSpec, partitions: Collection[int]) -> TableSpec:
@@ -173,36 +190,40 @@ def with_filled_partitions(table: TableSpec, partitions: Collection[int]) -> Tab
     return replace(table, evidence=replace(evidence, filled=tuple(sorted({*partitions, *evidence.filled}))))
 
 
-def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> TableSpec:
-    after = now.table
-    if before.protected:
-        sent = after.evidence.columns
-        is_same = relation.columns == tuple(column[1:] for column in sent) and before.key == after.key
-        if not is_same or before.relation.replica_identity.value != relation.replica_identity:
+def _proven_description(previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation) -> TableSpec:
+    current_spec = catalog_table.table
+    if previous_spec.protected:
+        sent = current_spec.evidence.columns
+        is_same = relation.columns == tuple(column[1:] for column in sent) and previous_spec.key == current_spec.key
+        if not is_same or previous_spec.relation.replica_identity.value != relation.replica_identity:
             raise NeedsResync("columns or the key of a table that has masked or left out columns changed")
-        if key_of(before, now, relation, {name: number for number, name, *_ in sent}) != numbers_of_key(before):
+        if proven_key(
+            previous_spec, catalog_table, relation, {name: number for number, name, *_ in sent}
+        ) != key_numbers(previous_spec):
             raise NeedsResync("the key of a table that has masked or left out columns was another one for a while")
-        return before
-    numbers = reading(before, now, relation)
+        return previous_spec
+    numbers = match_columns(previous_spec, catalog_table, relation)
     if numbers is None:
         raise NeedsResync("the catalog no longer shows how its columns changed")
-    key = key_of(before, now, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True)))
+    key = proven_key(
+        previous_spec, catalog_table, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True))
+    )
     names = {number: name for number, (name, *_) in zip(numbers, relation.columns, strict=True)}
     if key is not None and not names.keys() >= set(key):
         raise NeedsResync("its key changed, and the catalog no longer shows the key that its rows were sent with")
     types = {
         (number, int(column.type_id)): type_
-        for table in (before, after)
+        for table in (previous_spec, current_spec)
         for number, column, type_ in zip(table.attnums, table.relation.columns, table.relation.types, strict=True)
     }
     columns = [(number, *column) for number, column in zip(numbers, relation.columns, strict=True)]
     if any((number, type_id) not in types for number, _, type_id, _ in columns):
         raise NeedsResync("for a while a column had a type that the catalog no longer shows")
-    same = _unwritten(before, after)
+    unchanged = _unchanged_columns(previous_spec, current_spec)
     return replace(
-        before,
+        previous_spec,
         relation=replace(
-            before.relation,
+            previous_spec.relation,
             replica_identity=ReplicaIdentity(relation.replica_identity),
             columns=tuple(
                 v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=modifier)
@@ -210,25 +231,27 @@ def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> 
             ),
             types=tuple(types[number, type_id] for number, _, type_id, _ in columns),
         ),
-        catalog=TypeCatalog({**before.catalog.by_oid, **after.catalog.by_oid}),
+        catalog=TypeCatalog({**previous_spec.catalog.by_oid, **current_spec.catalog.by_oid}),
         key=None if key is None else tuple(names[number] for number in key),
         attnums=numbers,
-        type_parts=(*before.type_parts, *_parts_of_new_types(before, now)),
+        type_parts=(*previous_spec.type_parts, *_parts_of_new_types(previous_spec, catalog_table)),
         evidence=replace(
-            before.evidence,
+            previous_spec.evidence,
             columns=tuple(columns),
-            labelled=tuple({*before.evidence.labelled, *after.evidence.labelled}),
-            columns_written=tuple(item for item in before.evidence.columns_written if item[0] in same),
-            key_indexes=_unwritten_key_indexes(before, after),
+            labelled=tuple({*previous_spec.evidence.labelled, *current_spec.evidence.labelled}),
+            columns_written=tuple(
+                writer for writer in previous_spec.evidence.columns_written if writer[0] in unchanged
+            ),
+            key_indexes=_unchanged_key_indexes(previous_spec, current_spec),
         ),
     )
 
 
-def _parts_of_new_types(before: TableSpec, now: CatalogTable) -> list[TypePart]:
+def _parts_of_new_types(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[TypePart]:
     """Return the parts of types that no column had before; of their labels those that are sure to be called as then."""
-    known = {part.type_id for part in before.type_parts}
-    new = [part for part in now.table.type_parts if part.type_id not in known]
-    return [part for part in new if part.label is None or part[:2] in now.original_labels]
+    known_types = {part.type_id for part in previous_spec.type_parts}
+    new_parts = [part for part in catalog_table.table.type_parts if part.type_id not in known_types]
+    return [part for part in new_parts if part.label is None or part[:2] in catalog_table.original_labels]
 
 
 class _Candidate(NamedTuple):
@@ -245,16 +268,18 @@ class _Candidate(NamedTuple):
     """Its name and type where nothing wrote its row since; None where it may have had any."""
 
 
-class Ways(NamedTuple):
+class Matches(NamedTuple):
     """The ways to read the first columns of a message."""
 
-    ways: int
+    total: int
     """Their number, at most 2."""
     numbers: tuple[int, ...]
     """The numbers of the columns in one of them."""
 
 
-def reading(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tuple[int, ...] | None:
+def match_columns(
+    previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation
+) -> tuple[int, ...] | None:
     """Return the numbers of the columns that a Relation message lists; None if there is no way, or more than one.
 
     The message lists columns in the order of their numbers, which are given one after another. A column whose row in
@@ -264,94 +289,96 @@ def reading(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tup
     the first `v` or the second, and so it has no reading. A message of `id` alone has the reading `(1,)`.
     """
     # By the number of columns that are read, and by whether a later column was not there yet.
-    found = {(0, False): Ways(1, ())}
-    for candidate in _candidates(before, now):
-        further: dict[tuple[int, bool], Ways] = {}
-        for (count, is_over), so_far in found.items():
-            steps = [] if candidate.is_there else [((count, is_over or candidate.is_new), so_far.numbers)]
+    matches = {(0, False): Matches(1, ())}
+    for candidate in _candidates(previous_spec, catalog_table):
+        extended: dict[tuple[int, bool], Matches] = {}
+        for (count, is_over), so_far_matches in matches.items():
+            steps = [] if candidate.is_there else [((count, is_over or candidate.is_new), so_far_matches.numbers)]
             column = relation.columns[count] if count < len(relation.columns) else None
             is_possible = column is not None and candidate.state in (None, column)
             if is_possible and not (is_over and candidate.is_later):
-                steps.append(((count + 1, is_over), (*so_far.numbers, candidate.number)))
+                steps.append(((count + 1, is_over), (*so_far_matches.numbers, candidate.number)))
             for end, numbers in steps:
-                known = further.get(end)
-                further[end] = Ways(min(so_far.ways + (known.ways if known else 0), 2), numbers)
-        found = further
-    ends = [each for (count, _), each in found.items() if count == len(relation.columns)]
-    return ends[0].numbers if sum(each.ways for each in ends) == 1 else None
+                other = extended.get(end)
+                extended[end] = Matches(min(so_far_matches.total + (other.total if other else 0), 2), numbers)
+        matches = extended
+    complete = [match for (count, _), match in matches.items() if count == len(relation.columns)]
+    return complete[0].numbers if sum(match.total for match in complete) == 1 else None
 
 
-def _candidates(before: TableSpec, now: CatalogTable) -> list[_Candidate]:
-    earlier, later = before.evidence.columns, now.table.evidence.columns
-    highest = before.evidence.numbers
-    of_before, of_now = {number for number, *_ in earlier}, {number for number, *_ in later}
-    same = _unwritten(before, now.table)
-    states = {number: (name, type_id, modifier) for number, name, type_id, modifier in earlier if number in same}
+def _candidates(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[_Candidate]:
+    previous, current = previous_spec.evidence.columns, catalog_table.table.evidence.columns
+    highest = previous_spec.evidence.numbers
+    previous_numbers, current_numbers = {number for number, *_ in previous}, {number for number, *_ in current}
+    unchanged = _unchanged_columns(previous_spec, catalog_table.table)
+    states = {number: (name, type_id, modifier) for number, name, type_id, modifier in previous if number in unchanged}
     # A column that came and went meanwhile.
-    passed = {number for number in now.dropped if number > highest} - of_before
+    passed_numbers = {number for number in catalog_table.dropped if number > highest} - previous_numbers
     return [
         _Candidate(
             number,
-            is_there=number in of_before and number in of_now,
-            is_new=number in of_now and number not in of_before,
-            is_later=number > highest and number not in of_before,
+            is_there=number in previous_numbers and number in current_numbers,
+            is_new=number in current_numbers and number not in previous_numbers,
+            is_later=number > highest and number not in previous_numbers,
             state=states.get(number),
         )
-        for number in sorted(of_before | of_now | passed)
+        for number in sorted(previous_numbers | current_numbers | passed_numbers)
     ]
 
 
-def has_same_columns(before: TableSpec, after: TableSpec) -> bool:
+def has_same_columns(previous_spec: TableSpec, current_spec: TableSpec) -> bool:
     """Return whether a table has the same columns, and nothing wrote one meanwhile."""
-    earlier, later = before.evidence, after.evidence
-    return (earlier.columns, earlier.columns_written) == (later.columns, later.columns_written)
+    previous, current = previous_spec.evidence, current_spec.evidence
+    return (previous.columns, previous.columns_written) == (current.columns, current.columns_written)
 
 
-def _unwritten(before: TableSpec, after: TableSpec) -> set[int]:
+def _unchanged_columns(previous_spec: TableSpec, current_spec: TableSpec) -> set[int]:
     """Return the numbers of the columns that nothing wrote since."""
-    return {number for number, _ in {*before.evidence.columns_written} & {*after.evidence.columns_written}}
+    return {
+        number for number, _ in {*previous_spec.evidence.columns_written} & {*current_spec.evidence.columns_written}
+    }
 
 
-def key_of(
-    before: TableSpec, now: CatalogTable, relation: SentRelation, numbers: dict[str, int]
+def proven_key(
+    previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation, numbers: dict[str, int]
 ) -> tuple[int, ...] | None:
     """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if that is not proven."""
-    tables = before, now.table
-    keys = [numbers_of_key(table) for table in tables]
+    tables = previous_spec, catalog_table.table
+    keys = [key_numbers(table) for table in tables]
     if relation.replica_identity == ReplicaIdentity.FULL.value:
         # The message has all columns as the key, and does not tell which of them identify a row.
         if keys[0] != keys[1]:
             raise NeedsResync("its key changed, while its replica identity is all columns")
-        _prove_key_stayed(*tables)
+        _refuse_changed_key(*tables)
         return keys[0]
     sent = {numbers[name] for name in relation.key}
     for key in keys:
         if key is not None and set(key) == sent:
             return key
     # An index that told rows apart may have been dropped since.
-    if not sent or now.has_unsent_key:
+    if not sent or catalog_table.has_unsent_key:
         for table, key in zip(tables, keys, strict=True):
             if key is None and not table.has_whole_old:
                 return None
     raise NeedsResync("its key changed, and the catalog no longer shows the key that its rows were sent with")
 
 
-def _prove_key_stayed(before: TableSpec, after: TableSpec) -> None:
+def _refuse_changed_key(previous_spec: TableSpec, current_spec: TableSpec) -> None:
     """Raise NeedsResync if a key that is the same now may have been another one meanwhile, or have let NULL be."""
-    key = numbers_of_key(before)
+    key = key_numbers(previous_spec)
     if key is None:
         return
-    may_be_null = before.settings.key and not {*key} <= _unwritten(before, after)
-    if not _unwritten_key_indexes(before, after) or may_be_null:
+    may_be_null = previous_spec.settings.key and not {*key} <= _unchanged_columns(previous_spec, current_spec)
+    if not _unchanged_key_indexes(previous_spec, current_spec) or may_be_null:
         raise NeedsResync("its key may have been another one for a while, as its replica identity is all columns")
 
 
-def _unwritten_key_indexes(before: TableSpec, after: TableSpec) -> tuple[tuple[int, int], ...]:
+def _unchanged_key_indexes(previous_spec: TableSpec, current_spec: TableSpec) -> tuple[tuple[int, int], ...]:
     """Return the key's indexes whose catalog rows are unchanged."""
-    return tuple(index for index in before.evidence.key_indexes if index in after.evidence.key_indexes)
+    return tuple(index for index in previous_spec.evidence.key_indexes if index in current_spec.evidence.key_indexes)
 
 
-def numbers_of_key(table: TableSpec) -> tuple[int, ...] | None:
+def key_numbers(table: TableSpec) -> tuple[int, ...] | None:
     if table.key is None:
         return None
     numbers = dict(zip(table.relation.names, table.attnums, strict=True))

@@ -37,7 +37,7 @@ OR EXISTS (SELECT FROM pg_publication_namespace WHERE pnpubid = publication.oid 
 """
 
 
-def query_published_under_others(connection: Connection, oids: Collection[int], names: Collection[str]) -> set[int]:
+def query_partitions_of_published(connection: Connection, oids: Collection[int], names: Collection[str]) -> set[int]:
     """Return the partitions of these that publications publish under a table above them. It waits for no lock.
 
     Args:
@@ -61,6 +61,6 @@ def query_entries(
     lists: dict[int, set[int] | None] = {}
     for oid, text, row, numbers in connection.execute(query.encode(), {"oids": oids, "names": names}).fetchall():
         entries[oid].append((text, row))
-        before = lists.get(oid, set())
-        lists[oid] = None if numbers is None or before is None else before | set(numbers)
+        listed = lists.get(oid, set())
+        lists[oid] = None if numbers is None or listed is None else listed | set(numbers)
     return entries, lists

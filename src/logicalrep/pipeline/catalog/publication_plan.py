@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from logicalrep.pipeline.catalog.publishable import Candidates, query_candidates, query_unknown
+from logicalrep.pipeline.catalog.publishable import Candidates, query_candidates, query_unpublishable_reasons
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.server import Connection, query_scalar, server_major
@@ -39,7 +39,7 @@ class PublicationPlan:
     """A publication as it is, and what is to become of it."""
 
     name: str
-    is_there: bool
+    exists: bool
     is_ours: bool
     """Whether it is made by this project, or is to be."""
     wanted: TableSelection
@@ -57,21 +57,21 @@ class PublicationPlan:
     sends_generated: bool
     """Whether it sends stored generated columns, or is to be made so, as a table needs that."""
 
-    def is_meant(self, table: TableName) -> bool:
+    def includes(self, table: TableName) -> bool:
         """Return whether a table is to be replicated, if it can be."""
         return table not in self.excluded and (not self.wanted or table in self.wanted)
 
     @property
-    def adding(self) -> tuple[TableName, ...]:
+    def tables_to_add(self) -> tuple[TableName, ...]:
         """The tables that are to be published, and are not yet."""
-        return tuple(table for table in self.candidates.can if table not in self.tables) if self.is_ours else ()
+        return tuple(table for table in self.candidates.publishable if table not in self.tables) if self.is_ours else ()
 
-    def making(self, major: int) -> list[sql.Composed]:
+    def create_statements(self, major: int) -> list[sql.Composed]:
         """Return the statements that make the publication."""
         options = ["publish_via_partition_root = true"] if major >= 13 else []
         options += ["publish_generated_columns = stored"] if self.sends_generated else []
-        tables = self.candidates.can
-        of_tables = sql.SQL(" FOR TABLE ") + listing(tables) if tables else sql.SQL("")
+        tables = self.candidates.publishable
+        of_tables = sql.SQL(" FOR TABLE ") + table_list(tables) if tables else sql.SQL("")
         with_options = sql.SQL(f" WITH ({', '.join(options)})" if options else "")
         return [
             sql.SQL("CREATE PUBLICATION {}").format(sql.Identifier(self.name)) + of_tables + with_options,
@@ -97,49 +97,49 @@ def query_plan(
         "via_root": "pubviaroot" if major >= 13 else "true",
         "generated": "pubgencols = 's'" if major >= _SENDS_GENERATED else "false",
     }
-    found = connection.execute(_FOUND.format(**of_version).encode(), (_MARK, name)).fetchone()
-    is_there, is_ours = found is not None, found is None or bool(found[-1])
-    there = {table.name: table for table in query_listed_tables(connection, (name,))} if is_there else {}
-    sends_generated = found is not None and bool(found[-2])
+    row = connection.execute(_FOUND.format(**of_version).encode(), (_MARK, name)).fetchone()
+    exists, is_ours = row is not None, row is None or bool(row[-1])
+    published = {table.name: table for table in query_listed_tables(connection, (name,))} if exists else {}
+    sends_generated = row is not None and bool(row[-2])
 
-    def candidates() -> Candidates:
-        return query_candidates(connection, name, wanted, excluded, there, sends_generated=sends_generated)
+    def query() -> Candidates:
+        return query_candidates(connection, name, wanted, excluded, published, sends_generated=sends_generated)
 
-    known = candidates()
-    if not is_there and major >= _SENDS_GENERATED and any(each.needs_generated for each in known.left_out):
+    candidates = query()
+    if not exists and major >= _SENDS_GENERATED and any(candidate.needs_generated for candidate in candidates.left_out):
         sends_generated = True
-        known = candidates()
-    warnings = known.warnings
+        candidates = query()
+    warnings = candidates.warnings
     if not is_ours:
-        warnings = [text for table, text in known.incomplete.items() if table in there]
+        warnings = [text for table, text in candidates.incomplete.items() if table in published]
     refusals = []
-    if unknown := _unknown(connection, sorted(excluded.names) if at_start else (), there):
+    if unknown := _unknown(connection, sorted(excluded.names) if at_start else (), published):
         refusals.append(PublicationNeededError(f"what is to be excluded is no table to replicate: {unknown}"))
-    missing = [table for table in wanted.names if table not in known.can and table not in there]
+    missing = [table for table in wanted.names if table not in candidates.publishable and table not in published]
     if missing and is_ours:
-        warnings += [reason for table in missing for reason in query_unknown(connection, table)]
+        warnings += [reason for table in missing for reason in query_unpublishable_reasons(connection, table)]
         refusals.append(PublicationNeededError("; ".join(warnings)))
     elif missing:
-        refusals.append(absent_error(name, missing, warnings))
+        refusals.append(missing_tables_error(name, missing, warnings))
     for pattern in wanted.patterns:
-        if not any(matches(pattern, table) for table in (*known.can, *there)):
+        if not any(matches(pattern, table) for table in (*candidates.publishable, *published)):
             refusals.append(PublicationNeededError("; ".join([f"no table can be replicated as {pattern}", *warnings])))
     return PublicationPlan(
         name=name,
-        is_there=is_there,
+        exists=exists,
         is_ours=is_ours,
         wanted=wanted,
         excluded=excluded,
-        tables=frozenset(there),
-        candidates=known,
-        incomplete=None if found is None else _incomplete(connection, name, found[:4], found[4] or not is_ours),
+        tables=frozenset(published),
+        candidates=candidates,
+        incomplete=None if row is None else _incomplete(connection, name, row[:4], row[4] or not is_ours),
         refusals=tuple(refusals),
         warnings=tuple(warnings),
         sends_generated=sends_generated,
     )
 
 
-def absent_error(name: str, tables: Collection[TableName], warnings: Sequence[str]) -> PublicationNeededError:
+def missing_tables_error(name: str, tables: Collection[TableName], warnings: Sequence[str]) -> PublicationNeededError:
     """Return the error of a publication that lacks wanted tables."""
     return PublicationNeededError(
         f"the publication {name} has no table {', '.join(map(str, sorted(tables)))}: "
@@ -147,10 +147,12 @@ def absent_error(name: str, tables: Collection[TableName], warnings: Sequence[st
     )
 
 
-def _unknown(connection: Connection, excluded: Sequence[TableName], there: dict[TableName, PublishedTable]) -> str:
+def _unknown(connection: Connection, excluded: Sequence[TableName], published: dict[TableName, PublishedTable]) -> str:
     """Return why excluded tables are none that could be replicated; an empty text if all could."""
-    tops = {table.name for table in there.values() if table.under is None}
-    return "; ".join(reason for table in excluded if table not in tops for reason in query_unknown(connection, table))
+    tops = {table.name for table in published.values() if table.under is None}
+    return "; ".join(
+        reason for table in excluded if table not in tops for reason in query_unpublishable_reasons(connection, table)
+    )
 
 
 def _incomplete(
@@ -176,12 +178,12 @@ def is_ours(connection: Connection, name: str) -> bool:
     return bool(query_scalar(connection, query, _MARK, name))
 
 
-def adding(name: str, tables: Sequence[TableName]) -> sql.Composed:
+def add_statement(name: str, tables: Sequence[TableName]) -> sql.Composed:
     """Return the statement that adds tables to a publication."""
-    return sql.SQL("ALTER PUBLICATION {} ADD TABLE ").format(sql.Identifier(name)) + listing(tables)
+    return sql.SQL("ALTER PUBLICATION {} ADD TABLE ").format(sql.Identifier(name)) + table_list(tables)
 
 
-def listing(tables: Sequence[TableName]) -> sql.Composed:
+def table_list(tables: Sequence[TableName]) -> sql.Composed:
     """Return tables as a publication lists them."""
     # Without ONLY the tables that inherit from one would come with it.
     return sql.SQL(", ").join(sql.SQL("ONLY ") + sql.Identifier(*table) for table in tables)

@@ -140,8 +140,8 @@ class LeftOut:
 class Candidates:
     """The tables of a database, by whether they can be published."""
 
-    can: tuple[TableName, ...]
-    refusing: tuple[TableName, ...]
+    publishable: tuple[TableName, ...]
+    to_unpublish: tuple[TableName, ...]
     """The tables that are published, and must not be any longer."""
     left_out: tuple[LeftOut, ...]
     not_carried: str | None
@@ -150,12 +150,12 @@ class Candidates:
     @property
     def incomplete(self) -> dict[TableName, str]:
         """The sentences on tables with a partition whose changes are not sent, by the tables."""
-        return {each.table: each.text for each in self.left_out if not each.is_carried}
+        return {table.table: table.text for table in self.left_out if not table.is_carried}
 
     @property
     def warnings(self) -> list[str]:
         """The sentences on all that is not replicated."""
-        return [each.text for each in self.left_out] + ([self.not_carried] if self.not_carried else [])
+        return [table.text for table in self.left_out] + ([self.not_carried] if self.not_carried else [])
 
 
 def query_candidates(
@@ -163,7 +163,7 @@ def query_candidates(
     publication: str,
     wanted: TableSelection,
     excluded: TableSelection,
-    there: Mapping[TableName, PublishedTable],
+    published_tables: Mapping[TableName, PublishedTable],
     *,
     sends_generated: bool,
 ) -> Candidates:
@@ -177,17 +177,17 @@ def query_candidates(
         there: the tables that are published already.
         sends_generated: whether the publication sends stored generated columns.
     """
-    can: list[TableName] = []
-    refusing: list[TableName] = []
+    publishable: list[TableName] = []
+    to_unpublish: list[TableName] = []
     left_out: list[LeftOut] = []
-    others: dict[str, list[str]] = {}
+    not_carried_tables: dict[str, list[str]] = {}
     major = server_major(connection)
     query = _candidates_query(major, sends_generated=sends_generated)
     for schema, name, kind, persistence, has_identity, unsent, *part in connection.execute(query.encode()).fetchall():
         table = TableName(schema, name)
         if table in excluded or (wanted and table not in wanted):
             continue
-        published, is_carried = there.get(table), True
+        published, is_carried = published_tables.get(table), True
         columns = published.columns or () if published is not None else ()
         identities = [_ReplicaIdentity.of(table, has_identity, unsent, columns, is_root=kind == "p")]
         if part[0] is not None:
@@ -196,32 +196,33 @@ def query_candidates(
                 _ReplicaIdentity.of(TableName(*other), part_has_identity, part_unsent, columns, differs=differs)
             )
         if kind in _KINDS or persistence != "p":
-            others.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(str(table))
+            not_carried_tables.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(str(table))
         elif not is_carried:
             text = (
                 f"{table} is not replicated, as its partition {identities[1].table} is foreign or unlogged, whose "
                 "changes logical replication does not carry: detach it"
             )
             left_out.append(LeftOut(table, text, is_carried=False))
-        elif found := _reason(identities, major, publication):
+        elif refusal := _refusal(identities, major, publication):
             effect = "is not replicated"
             if published is not None:
                 effect = "is published, and its updates and deletes cannot be followed"
-                if any(each.is_refused(major) for each in identities):
-                    refusing.append(table)
+                if any(identity.is_refused(major) for identity in identities):
+                    to_unpublish.append(table)
                     effect = "is not replicated any more"
-            reason, remedy = found
+            reason, remedy = refusal
             statements = _statements(connection, table, remedy, publication) if remedy is not None else ()
             left_out.append(LeftOut(table, f"{table} {effect}, as {reason}", statements, remedy == "stored"))
         else:
-            can.append(table)
+            publishable.append(table)
     not_carried = None
-    if others:
+    if not_carried_tables:
         listed = "; ".join(
-            f"{kind} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" for kind, names in others.items()
+            f"{kind} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"
+            for kind, names in not_carried_tables.items()
         )
         not_carried = f"logical replication does not carry {listed}; nor does it carry large objects"
-    return Candidates(tuple(can), tuple(refusing), tuple(left_out), not_carried)
+    return Candidates(tuple(publishable), tuple(to_unpublish), tuple(left_out), not_carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ class _ReplicaIdentity:
     """The replica identity of a table or of a partition."""
 
     table: TableName
-    is_there: bool
+    is_usable: bool
     unsent: tuple[str, str, str, str] | None
     """A generated column of it that is not sent, as `_UNSENT` tells."""
     is_root: bool = False
@@ -241,7 +242,7 @@ class _ReplicaIdentity:
     def of(
         cls,
         table: TableName,
-        is_there: bool,
+        is_usable: bool,
         unsent: Sequence[str] | None,
         columns: Collection[str],
         *,
@@ -250,13 +251,13 @@ class _ReplicaIdentity:
     ) -> Self:
         """Return one as the catalog tells it; `columns` has the columns of a column list, which are sent."""
         if unsent is None or unsent[0] in columns:
-            return cls(table, is_there, None, is_root, differs)
+            return cls(table, is_usable, None, is_root, differs)
         column, kind, identity, has_plain_key = unsent
-        return cls(table, is_there, (column, kind, identity, has_plain_key), is_root, differs)
+        return cls(table, is_usable, (column, kind, identity, has_plain_key), is_root, differs)
 
     def is_refused(self, major: int) -> bool:
         """Return whether the server refuses updates and deletes once the table is published."""
-        is_wrong = not self.is_there or (self.unsent is not None and major >= _CHECKS_GENERATED)
+        is_wrong = not self.is_usable or (self.unsent is not None and major >= _CHECKS_GENERATED)
         return is_wrong and not self.is_root
 
 
@@ -264,7 +265,7 @@ _Remedy = Literal["FULL", "DEFAULT", "stored"]
 """The replica identity that a table needs, or that the publication has to send stored generated columns."""
 
 
-def _reason(identities: Sequence[_ReplicaIdentity], major: int, publication: str) -> tuple[str, _Remedy | None] | None:
+def _refusal(identities: Sequence[_ReplicaIdentity], major: int, publication: str) -> tuple[str, _Remedy | None] | None:
     """Return why a table must not be published, with the remedy, also as a word; None if it may be.
 
     Args:
@@ -273,22 +274,22 @@ def _reason(identities: Sequence[_ReplicaIdentity], major: int, publication: str
         publication: the publication's name.
     """
     table, last = identities[0], identities[-1]
-    for each in identities:
-        if each.unsent is None:
+    for refused in identities:
+        if refused.unsent is None:
             continue
-        column, kind, identity, has_plain_key = each.unsent
-        whose = "its replica identity" if each is table else f"the replica identity of its partition {each.table}"
+        column, kind, identity, has_plain_key = refused.unsent
+        whose = "its replica identity" if refused is table else f"the replica identity of its partition {refused.table}"
         remedy: _Remedy | None
         if major < _CHECKS_GENERATED:
-            remedy, text = "FULL", f"run ALTER TABLE {each.table} REPLICA IDENTITY FULL"
+            remedy, text = "FULL", f"run ALTER TABLE {refused.table} REPLICA IDENTITY FULL"
         elif kind == "s" and not (identity == "f" and has_plain_key == "true"):
-            remedy, text = "stored", f"run {_sending_generated(publication)}"
+            remedy, text = "stored", f"run {_send_generated_statement(publication)}"
         else:
             give = "" if has_plain_key == "true" else "give it a primary key, and "
             remedy = None if give else "DEFAULT"
-            text = f"{give}run ALTER TABLE {each.table} REPLICA IDENTITY DEFAULT"
+            text = f"{give}run ALTER TABLE {refused.table} REPLICA IDENTITY DEFAULT"
         return f"{whose} has the generated column {column}, which is not sent: {text}", remedy
-    if not table.is_there:
+    if not table.is_usable:
         why = "nothing tells its rows apart in updates and deletes: give it a primary key, or run"
         every = ", and the same for each of its partitions" if table.is_root else ""
         return f"{why} ALTER TABLE {table.table} REPLICA IDENTITY FULL{every}", "FULL"
@@ -298,7 +299,7 @@ def _reason(identities: Sequence[_ReplicaIdentity], major: int, publication: str
     return None
 
 
-def _sending_generated(publication: str) -> str:
+def _send_generated_statement(publication: str) -> str:
     name = sql.Identifier(publication).as_string()
     return f"ALTER PUBLICATION {name} SET (publish_generated_columns = stored)"
 
@@ -306,7 +307,7 @@ def _sending_generated(publication: str) -> str:
 def _statements(connection: Connection, table: TableName, remedy: _Remedy, publication: str) -> tuple[str, ...]:
     """Return the statements of a remedy: for a partitioned table also those of all its partitions."""
     if remedy == "stored":
-        return (_sending_generated(publication),)
+        return (_send_generated_statement(publication),)
     members = connection.execute(_WITHOUT_IDENTITY, (*table, remedy[0].lower())).fetchall()
     return tuple(f"ALTER TABLE {TableName(*member)} REPLICA IDENTITY {remedy}" for member in members)
 
@@ -330,7 +331,7 @@ def _candidates_query(major: int, *, sends_generated: bool) -> str:
     )
 
 
-def query_unknown(connection: Connection, table: TableName) -> list[str]:
+def query_unpublishable_reasons(connection: Connection, table: TableName) -> list[str]:
     """Return why a table is not among those that can be published; nothing if the catalog's warnings say it."""
     parent = connection.execute(_PARENT, table).fetchone()
     if parent is not None:

@@ -14,8 +14,8 @@ from psycopg import sql
 
 from logicalrep.pipeline.catalog.publication_plan import (
     PublicationNeededError,
-    absent_error,
-    adding,
+    add_statement,
+    missing_tables_error,
     query_plan,
 )
 from logicalrep.pipeline.config.settings import ReplicateSettings
@@ -62,16 +62,16 @@ def ensure_publication(
     if at_start and plan.refusals:
         raise plan.refusals[0]
     warnings = list(plan.warnings)
-    if not plan.is_there:
+    if not plan.exists:
         try:
-            _run(connection, plan.making(server_major(connection)))
+            _run(connection, plan.create_statements(server_major(connection)))
         except PublicationNeededError as error:
             raise PublicationNeededError("; ".join([*warnings, error.description])) from None
     elif plan.is_ours:
-        warnings += _drop(connection, name, plan.candidates.refusing, "the server refuses updates and deletes of")
+        warnings += _drop(connection, name, plan.candidates.to_unpublish, "the server refuses updates and deletes of")
         published = [table for table in sorted(plan.tables) if table in plan.excluded]
         warnings += _drop(connection, name, published, "the server still sends changes, which are ignored, of")
-        warnings += _add(connection, name, plan.adding)
+        warnings += _add(connection, name, plan.tables_to_add)
     # A table with an unlogged partition is left until it is whole, as an unlogged table is, and is then loaded again.
     listed = [
         table
@@ -80,10 +80,10 @@ def ensure_publication(
     ]
     absent = {*plan.wanted.names} - {table.name for table in listed}
     if absent and at_start:
-        raise absent_error(name, absent, warnings)
+        raise missing_tables_error(name, absent, warnings)
     if plan.excluded:
         warnings.append(f"excluded, so neither loaded nor followed: {plan.excluded}; rows that are there already stay")
-    return Published(tuple(table for table in listed if plan.is_meant(table.name)), tuple(warnings))
+    return Published(tuple(table for table in listed if plan.includes(table.name)), tuple(warnings))
 
 
 def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
@@ -91,7 +91,7 @@ def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list
     if not tables:
         return []
     try:
-        _run(connection, [adding(name, tables)])
+        _run(connection, [add_statement(name, tables)])
     except (PublicationNeededError, *LOCKED) as error:
         if len(tables) > 1:
             return [warning for table in tables for warning in _add(connection, name, [table])]
@@ -107,20 +107,20 @@ def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list
 
 def _drop(connection: Connection, name: str, tables: Sequence[TableName], effect: str) -> list[str]:
     """Take tables out of the publication; return why some stay, and with what effect."""
-    said = []
+    warnings = []
     for table in tables:
         dropping = sql.SQL("ALTER PUBLICATION {} DROP TABLE ONLY {}")
         statement = dropping.format(sql.Identifier(name), sql.Identifier(*table))
         try:
             _run(connection, [statement])
         except PublicationNeededError as error:
-            said.append(f"{effect} {table}: {error.description}")
+            warnings.append(f"{effect} {table}: {error.description}")
         except LOCKED:
-            said.append(f"{table} stays published for now, as another session has locked it; it is tried again")
+            warnings.append(f"{table} stays published for now, as another session has locked it; it is tried again")
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject, psycopg.errors.InvalidSchemaName):
             # Another session has dropped it.
             continue
-    return said
+    return warnings
 
 
 def _run(connection: Connection, statements: Sequence[sql.Composed]) -> None:

@@ -12,7 +12,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def runs(
-    before: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: Sequence[ChangeBatch]
+    previous_spec: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: Sequence[ChangeBatch]
 ) -> list[tuple[TableSpec, list[ChangeBatch]]]:
     """Divide changes by the descriptions that they have; one without changes has an empty run if it is the last.
 
@@ -29,7 +29,7 @@ def runs(
     """
     whole = TableChanges(batches=changes)
     lsns, ordinals = whole.lsns, whole.ordinals
-    bounds: list[tuple[int, TableSpec]] = [(0, before)]
+    bounds: list[tuple[int, TableSpec]] = [(0, previous_spec)]
     for relation, table in described:
         if not is_same_shape(bounds[-1][1], table):
             at = relation.index_in(lsns, ordinals)
@@ -37,17 +37,19 @@ def runs(
                 raise NeedsResync("its columns or its key changed within a transaction")
             bounds.append((at, table))
     ends = [*(start for start, _ in bounds[1:]), len(lsns)]
-    found = [(table, [*slices(changes, start, end)]) for (start, table), end in zip(bounds, ends, strict=True)]
-    return [(table, batches) for number, (table, batches) in enumerate(found, 1) if batches or number == len(found)]
+    all_runs = [(table, [*slices(changes, start, end)]) for (start, table), end in zip(bounds, ends, strict=True)]
+    return [
+        (table, batches) for number, (table, batches) in enumerate(all_runs, 1) if batches or number == len(all_runs)
+    ]
 
 
 def slices(batches: Sequence[ChangeBatch], start: int, end: int) -> Iterator[ChangeBatch]:
     """Yield the changes from one index among all of them to before another."""
     first = 0
     for batch in batches:
-        here = max(start - first, 0), min(end - first, batch.num_rows)
-        if here[0] < here[1]:
-            yield batch.slice(here[0], here[1] - here[0])
+        bounds = max(start - first, 0), min(end - first, batch.num_rows)
+        if bounds[0] < bounds[1]:
+            yield batch.slice(bounds[0], bounds[1] - bounds[0])
         first += batch.num_rows
 
 

@@ -46,10 +46,10 @@ class UniqueIndex(NamedTuple):
 
 def query_unique_indexes(connection: Connection, oids: list[int]) -> dict[int, list[UniqueIndex]]:
     """Return the indexes that tell the rows of each table apart."""
-    found: dict[int, list[UniqueIndex]] = {oid: [] for oid in oids}
+    indexes: dict[int, list[UniqueIndex]] = {oid: [] for oid in oids}
     for oid, *index in connection.execute(_UNIQUE, (oids,)).fetchall():
-        found[oid].append(UniqueIndex(*index))
-    return found
+        indexes[oid].append(UniqueIndex(*index))
+    return indexes
 
 
 def key_columns(identity: ReplicaIdentity, indexes: Collection[UniqueIndex], own: tuple[str, ...]) -> tuple[str, ...]:

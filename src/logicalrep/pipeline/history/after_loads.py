@@ -23,7 +23,7 @@ _Ints = NDArray[np.int64]
 
 
 def write_marked_files(
-    before: StoredTable, table: TableSpec, loaded: Sequence[DataFile], position: Positions, engine: Engine
+    previous: StoredTable, table: TableSpec, loaded: Sequence[DataFile], position: Positions, engine: Engine
 ) -> list[DataFile]:
     """Return files with the rows from before that are not among the loaded ones: they are marked now, or were already.
 
@@ -36,19 +36,19 @@ def write_marked_files(
         position: the position of the load.
         engine: the runner of the work.
     """
-    if before.table.key != table.key or not are_carried(before.table, table, table.key_names):
+    if previous.table.key != table.key or not are_carried(previous.table, table, table.key_names):
         return []
-    old = list(before.files.values())
-    work = Matching(before.storage, before.folder, before.table, old, before.folder, table, loaded)
+    old = list(previous.files.values())
+    work = Matching(previous.storage, previous.folder, previous.table, old, previous.folder, table, loaded)
     rows = matched(work, engine).old
-    items = [_Old(work, file, these, position) for file, these in zip(old, rows, strict=True) if len(these)]
-    return _written(_write_marked, items, engine)
+    items = [_FileTask(work, file, numbers, position) for file, numbers in zip(old, rows, strict=True) if len(numbers)]
+    return _write_all(_write_marked, items, engine)
 
 
 def write_version_files(
     storage: Storage,
     folder: str,
-    before: StoredTable | None,
+    previous: StoredTable | None,
     loaded_folder: str,
     table: TableSpec,
     loaded: Sequence[DataFile],
@@ -56,17 +56,17 @@ def write_version_files(
     engine: Engine,
 ) -> list[DataFile]:
     """Return the files of a history after a load: what differs is closed at its position, and its rows begin there."""
-    old = [] if before is None else list(before.files.values())
-    before_table = table if before is None else before.table
-    work = Matching(storage, folder, before_table, old, loaded_folder, table, loaded)
-    found = matched(work, engine)
+    old = [] if previous is None else list(previous.files.values())
+    previous_spec = table if previous is None else previous.table
+    work = Matching(storage, folder, previous_spec, old, loaded_folder, table, loaded)
+    unmatched = matched(work, engine)
     # Vectors go where rows are not marked any more.
-    is_other = not _has_same_files(before_table, table) or before_table.marks_rows > table.marks_rows
-    changed = {file.path for file, rows in zip(old, found.old, strict=True) if len(rows) or is_other}
+    is_other = not _has_same_files(previous_spec, table) or previous_spec.marks_rows > table.marks_rows
+    changed = {file.path for file, rows in zip(old, unmatched.old, strict=True) if len(rows) or is_other}
     return [
         *(file for file in old if file.path not in changed),
-        *write_closed_files(work, found.old, position, engine, writes_all=is_other),
-        *write_begun_files(work, found.new, position, engine),
+        *write_closed_files(work, unmatched.old, position, engine, writes_all=is_other),
+        *write_begun_files(work, unmatched.new, position, engine),
     ]
 
 
@@ -83,73 +83,77 @@ def write_closed_files(
         writes_all: whether files are written anew too of which no row ends.
     """
     items = [
-        _Old(work, file, these, position)
-        for file, these in zip(work.old, rows, strict=True)
-        if len(these) or writes_all
+        _FileTask(work, file, numbers, position)
+        for file, numbers in zip(work.old, rows, strict=True)
+        if len(numbers) or writes_all
     ]
-    return _written(_write_closed, items, engine)
+    return _write_all(_write_closed, items, engine)
 
 
 def write_begun_files(work: Matching, rows: Sequence[_Ints], position: Positions, engine: Engine) -> list[DataFile]:
     """Write loaded rows as versions that begin at a position; `rows` are their numbers, of each loaded file."""
-    items = [_Old(work, file, these, position) for file, these in zip(work.new, rows, strict=True) if len(these)]
-    return _written(_write_begun, items, engine)
+    items = [
+        _FileTask(work, file, numbers, position) for file, numbers in zip(work.new, rows, strict=True) if len(numbers)
+    ]
+    return _write_all(_write_begun, items, engine)
 
 
-def write_change_files(before: StoredTable, table: TableSpec, engine: Engine) -> list[DataFile]:
+def write_change_files(previous: StoredTable, table: TableSpec, engine: Engine) -> list[DataFile]:
     """Return the files of a table's changes after a load, in the columns that it has now."""
-    old = list(before.files.values())
-    if _has_same_files(before.table, table):
+    old = list(previous.files.values())
+    if _has_same_files(previous.table, table):
         return old
-    work = Matching(before.storage, before.folder, before.table, old, before.folder, table, ())
+    work = Matching(previous.storage, previous.folder, previous.table, old, previous.folder, table, ())
     nowhere = Positions(*(np.zeros(1, np.int64) for _ in range(3)))
-    items = [_Old(work, file, np.zeros(0, np.int64), nowhere) for file in old]
-    return _written(_write_converted, items, engine)
+    items = [_FileTask(work, file, np.zeros(0, np.int64), nowhere) for file in old]
+    return _write_all(_write_converted, items, engine)
 
 
 @dataclass(frozen=True)
-class _Old:
+class _FileTask:
     work: Matching
     file: DataFile
     rows: _Ints
     position: Positions
 
 
-def _written(write: Callable[[_Old], list[DataFile]], items: Sequence[_Old], engine: Engine) -> list[DataFile]:
+def _write_all(
+    write: Callable[[_FileTask], list[DataFile]], items: Sequence[_FileTask], engine: Engine
+) -> list[DataFile]:
     done = engine.run(write, items, sum(item.file.size for item in items))
     return [file for files in done for file in files]
 
 
-def _read(item: _Old) -> pa.Table:
+def _read(item: _FileTask) -> pa.Table:
     work = item.work
-    stored = work.before.stored
+    stored = work.previous_spec.stored
     rows = read_rows(work.storage, work.old_folder, item.file, stored, stored.names)
-    return converted(rows, work.before, work.table)
+    return converted(rows, work.previous_spec, work.table)
 
 
-def _write_marked(item: _Old) -> list[DataFile]:
+def _write_marked(item: _FileTask) -> list[DataFile]:
     work, rows = item.work, _read(item).take(pa.array(item.rows))
     rows = ended(rows, work.table, item.position, are_there(rows, "marked"))
     return write_versions(work.storage, work.folder, work.table, rows)
 
 
-def _write_closed(item: _Old) -> list[DataFile]:
+def _write_closed(item: _FileTask) -> list[DataFile]:
     work, rows = item.work, _read(item)
     which = np.zeros(rows.num_rows, bool)
     which[item.rows] = True
     return write_versions(work.storage, work.old_folder, work.table, ended(rows, work.table, item.position, which))
 
 
-def _write_begun(item: _Old) -> list[DataFile]:
+def _write_begun(item: _FileTask) -> list[DataFile]:
     work, schema = item.work, item.work.table.schema
     rows = read_rows(work.storage, work.folder, item.file, schema, schema.names).take(pa.array(item.rows))
     return write_versions(work.storage, work.old_folder, work.table, begun(rows, work.table.stored, item.position))
 
 
-def _write_converted(item: _Old) -> list[DataFile]:
+def _write_converted(item: _FileTask) -> list[DataFile]:
     return write_versions(item.work.storage, item.work.folder, item.work.table, _read(item))
 
 
-def _has_same_files(before: TableSpec, table: TableSpec) -> bool:
-    is_same = before.stored == table.stored and before.partitions == table.partitions
-    return is_same and before.attnums == table.attnums and are_carried(before, table, table.names)
+def _has_same_files(previous_spec: TableSpec, table: TableSpec) -> bool:
+    is_same = previous_spec.stored == table.stored and previous_spec.partitions == table.partitions
+    return is_same and previous_spec.attnums == table.attnums and are_carried(previous_spec, table, table.names)

@@ -24,7 +24,6 @@ from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.schema.forms import CompanionDamagedError
 from logicalrep.pipeline.schema.names import companion_folder
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep_runtime.scalars import Lsn
 
@@ -35,11 +34,6 @@ _EPOCH = 946_684_800_000_000
 """The microseconds from 1970 to 2000, where PostgreSQL's count begins."""
 
 
-def wanted(table: TableSpec) -> list[Companion]:
-    """Return the tables that a table's settings add."""
-    return companions_of(table.settings)
-
-
 def companions_of(settings: TableSettings) -> list[Companion]:
     """Return the tables that some settings add."""
     is_wanted = {"history": settings.history, "changes": settings.append}
@@ -48,18 +42,18 @@ def companions_of(settings: TableSettings) -> list[Companion]:
 
 def opened_companions(tables: TableFormat, stored: StoredTable) -> dict[Companion, StoredTable] | None:
     """Return the companion tables of a table; None if one is not there, or is not of the same load."""
-    found: dict[Companion, StoredTable] = {}
-    for companion in wanted(stored.table):
-        there = tables.open(companion_folder(stored.folder, companion))
-        if there is None or there.load != stored.load:
+    companions: dict[Companion, StoredTable] = {}
+    for companion in companions_of(stored.table.settings):
+        opened = tables.open(companion_folder(stored.folder, companion))
+        if opened is None or opened.load != stored.load:
             return None
-        found[companion] = there
-    return found
+        companions[companion] = opened
+    return companions
 
 
-def compare_companion(stored: StoredTable, known: Head | None) -> SinceCheckpoint:
+def compare_companion(stored: StoredTable, saved_head: Head | None) -> SinceCheckpoint:
     """Do what `compare` does. Raises CompanionDamagedError if another program has changed the companion table."""
-    since = compare(stored, known)
+    since = compare(stored, saved_head)
     if since.changed_by_others is not None:
         uri = stored.storage.uri_of(stored.folder)
         raise damaged(stored.folder, DamagedError(f"{uri}: {since.changed_by_others}"))
@@ -105,28 +99,28 @@ def replaced_companion(
     """
     assert new.table.companion is not None
     own = companion_folder(folder, new.table.companion)
-    before = tables.open(own)
+    previous = tables.open(own)
     # What was skipped is in the table again, and not among its changes.
-    table = replace(new.table, skipped=() if before is None else before.table.skipped)
-    if before is not None:
-        table = table.with_texts_like(before.table)
+    table = replace(new.table, skipped=() if previous is None else previous.table.skipped)
+    if previous is not None:
+        table = table.with_texts_like(previous.table)
     try:
         if table.companion == "history":
             position = position_of(loaded)
-            files = write_version_files(tables.storage, own, before, folder, table, loaded.files, position, engine)
-        elif before is not None:
-            was_applied = before_application is not None and before.applied(before_application) is not None
+            files = write_version_files(tables.storage, own, previous, folder, table, loaded.files, position, engine)
+        elif previous is not None:
+            was_applied = before_application is not None and previous.applied(before_application) is not None
             # With other columns it is not known which change had which: those until the load are not in the table.
-            if was_applied and has_same_columns(before.table, loaded.table):
+            if was_applied and has_same_columns(previous.table, loaded.table):
                 assert before_application is not None
                 for changes in buffered():
-                    _add(before, changes, loaded.position, before_application, engine)
-            files = write_change_files(before, table, engine)
+                    _add(previous, changes, loaded.position, before_application, engine)
+            files = write_change_files(previous, table, engine)
         else:
             files = []
     except DamagedError as error:
         raise damaged(own, error) from None
-    return tables.replace(own, replace(new, table=table, files=files), before)
+    return tables.replace(own, replace(new, table=table, files=files), previous)
 
 
 def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str, engine: Engine) -> None:
@@ -137,18 +131,18 @@ def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str,
             apply(stored, batches, Position(application, Lsn(int(batches[-1].lsns[-1]))), engine)
 
 
-def add_marked_files(loaded: CopiedTable, before: StoredTable | None, engine: Engine) -> CopiedTable:
+def add_marked_files(loaded: CopiedTable, previous: StoredTable | None, engine: Engine) -> CopiedTable:
     """Return a load with the rows that it does not have any more, marked as deleted where the settings say so."""
-    if before is None or loaded.table.form != "marked":
+    if previous is None or loaded.table.form != "marked":
         return loaded
-    files = write_marked_files(before, loaded.table, loaded.files, position_of(loaded), engine)
+    files = write_marked_files(previous, loaded.table, loaded.files, position_of(loaded), engine)
     return replace(loaded, files=[*loaded.files, *files])
 
 
 def position_of(loaded: CopiedTable) -> Positions:
     """Return the position of a load: before all changes of a commit at its LSN."""
     taken = int(loaded.taken) + _EPOCH
-    return Positions(*(np.array([each], np.int64) for each in (int(loaded.position), -1, taken)))
+    return Positions(*(np.array([number], np.int64) for number in (int(loaded.position), -1, taken)))
 
 
 def damaged(folder: str, error: DamagedError | CompanionDamagedError) -> CompanionDamagedError:

@@ -33,7 +33,7 @@ class Matching:
 
     storage: Storage
     old_folder: str
-    before: TableSpec
+    previous_spec: TableSpec
     old: Sequence[DataFile]
     folder: str
     table: TableSpec
@@ -71,15 +71,15 @@ def matched(work: Matching, engine: Engine) -> Matched:
     )
 
 
-def converted(rows: pa.Table, before: TableSpec, table: TableSpec) -> pa.Table:
+def converted(rows: pa.Table, previous_spec: TableSpec, table: TableSpec) -> pa.Table:
     """Return rows from before in the columns of a table, by the columns' numbers; NULL where one is new or differs."""
-    names = _names_before(before, table)
+    names = _previous_names(previous_spec, table)
     columns = [
         rows.column(names[field.name]) if field.name in names else pa.nulls(rows.num_rows, field.type)
         for field in table.schema
     ]
     for field in MORE[table.form]:
-        if before.form == table.form:
+        if previous_spec.form == table.form:
             columns.append(rows.column(field.name))
         else:
             columns.append(
@@ -87,25 +87,25 @@ def converted(rows: pa.Table, before: TableSpec, table: TableSpec) -> pa.Table:
                 if field.name == "_deleted"
                 else pa.nulls(rows.num_rows, field.type)
             )
-    return renamed_in_changes(pa.Table.from_arrays(columns, schema=table.stored), before, table)
+    return renamed_in_changes(pa.Table.from_arrays(columns, schema=table.stored), previous_spec, table)
 
 
-def are_carried(before: TableSpec, table: TableSpec, names: Sequence[str]) -> bool:
+def are_carried(previous_spec: TableSpec, table: TableSpec, names: Sequence[str]) -> bool:
     """Return whether rows from before have values for some columns."""
-    return set(names) <= _names_before(before, table).keys()
+    return set(names) <= _previous_names(previous_spec, table).keys()
 
 
-def _names_before(before: TableSpec, table: TableSpec) -> dict[str, str]:
+def _previous_names(previous_spec: TableSpec, table: TableSpec) -> dict[str, str]:
     """Return the names that a table's columns had, of those with the same type and the same mask."""
-    if before.relation.relation_id == table.relation.relation_id:
-        found = {column: before.by_number.get(number) for number, column in table.by_number.items()}
+    if previous_spec.relation.relation_id == table.relation.relation_id:
+        previous_columns = {column: previous_spec.by_number.get(number) for number, column in table.by_number.items()}
     else:
-        of_names = {column.name: column for column in before.written}
-        found = {column: of_names.get(column.name) for column in table.written}
+        of_names = {column.name: column for column in previous_spec.written}
+        previous_columns = {column: of_names.get(column.name) for column in table.written}
     return {
-        column.name: own.name
-        for column, own in found.items()
-        if own is not None and own.type == column.type and before.mask(own) == table.mask(column)
+        column.name: previous.name
+        for column, previous in previous_columns.items()
+        if previous is not None and previous.type == column.type and previous_spec.mask(previous) == table.mask(column)
     }
 
 
@@ -126,26 +126,26 @@ def _match_part(part: _MatchTask) -> Matched:
     values = pa.concat_arrays(
         [keys.filter(pa.array(own)) for keys, own in zip(new_keys, is_own, strict=True)] or [pa.array([], pa.null())]
     ).value_counts()
-    known = values.field("values")
+    distinct_keys = values.field("values")
     counts = values.field("counts").to_numpy().astype(np.int64)
-    left, ends = np.full(len(counts), _ANY, np.int64) if work.by_key else counts.copy(), np.cumsum(counts)
+    remaining, ends = np.full(len(counts), _ANY, np.int64) if work.by_key else counts.copy(), np.cumsum(counts)
     old = []
     for file in work.old:
         rows = _read(work, file, names)
         is_there = are_there(rows, work.table.form) if work.table.form in END else np.ones(rows.num_rows, bool)
         keys = row_keys(identity, rows)
-        found = _indices(keys, known)
-        hits, _ = hits_of(np.where(is_there, found, -1), ends, left)
-        is_left = _own(keys, part)
-        is_left[hits] = False
+        indices = _indices(keys, distinct_keys)
+        hits, _ = hits_of(np.where(is_there, indices, -1), ends, remaining)
+        is_unmatched = _own(keys, part)
+        is_unmatched[hits] = False
         if work.table.form == "history":
-            is_left &= is_there
+            is_unmatched &= is_there
         elif identity.key is not None:
-            is_left &= is_there | (found < 0)
-        old.append(np.flatnonzero(is_left))
+            is_unmatched &= is_there | (indices < 0)
+        old.append(np.flatnonzero(is_unmatched))
     new = []
     for keys, own in zip(new_keys, is_own, strict=True):
-        hits, _ = hits_of(np.where(own, _indices(keys, known), -1), ends, left)
+        hits, _ = hits_of(np.where(own, _indices(keys, distinct_keys), -1), ends, remaining)
         new.append(np.sort(hits))
     return Matched(old, new)
 
@@ -155,15 +155,17 @@ def _read(work: Matching, file: DataFile, names: Sequence[str]) -> pa.Table:
     if work.by_key:
         ends = [END[work.table.form]] if work.table.form in END else []
         return read_rows(work.storage, work.old_folder, file, work.table.stored, [*names, *ends])
-    whole = read_rows(work.storage, work.old_folder, file, work.before.stored, work.before.stored.names)
-    return converted(whole, work.before, work.table)
+    whole = read_rows(work.storage, work.old_folder, file, work.previous_spec.stored, work.previous_spec.stored.names)
+    return converted(whole, work.previous_spec, work.table)
 
 
-def _indices(keys: pa.Array, known: pa.Array) -> _Ints:
-    if not len(known):
+def _indices(keys: pa.Array, distinct_keys: pa.Array) -> _Ints:
+    if not len(distinct_keys):
         return np.full(len(keys), -1, np.int64)
-    found: _Ints = pc.index_in(keys, value_set=known.cast(keys.type)).fill_null(-1).to_numpy().astype(np.int64)
-    return found
+    indices: _Ints = (
+        pc.index_in(keys, value_set=distinct_keys.cast(keys.type)).fill_null(-1).to_numpy().astype(np.int64)
+    )
+    return indices
 
 
 def _own(keys: pa.Array, part: _MatchTask) -> NDArray[np.bool_]:

@@ -29,7 +29,7 @@ from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep_runtime.scalars import Lsn
 
 
-def put_in(
+def replace_rows_by_key(
     stored: StoredTable, described: TableSpec, loaded: CopiedTable, folder: str, application: str, engine: Engine
 ) -> None:
     """Put loaded rows in the place of those with their keys, in one commit with the description that has them.
@@ -77,16 +77,16 @@ def _rows(
     """Return the files to be added and removed: those with rows of these keys are written without them."""
     old = _overlapping(list(stored.files.values()), table, [*loaded.files, *loaded.gone])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files, by_key=True)
-    others = matched(work, engine).old
-    known = matched(replace(work, new=loaded.gone), engine).old if loaded.gone else others
+    unloaded = matched(work, engine).old
+    present = matched(replace(work, new=loaded.gone), engine).old if loaded.gone else unloaded
     staying = [
-        _StayingRows(work, file, rows, np.setdiff1d(rows, of_known), position_of(loaded))
-        for file, rows, of_known in zip(old, others, known, strict=True)
-        if len(np.intersect1d(rows, of_known)) < file.rows_there
+        _StayingRows(work, file, rows, np.setdiff1d(rows, present_rows), position_of(loaded))
+        for file, rows, present_rows in zip(old, unloaded, present, strict=True)
+        if len(np.intersect1d(rows, present_rows)) < file.rows_there
     ]
-    size = sum(each.file.size for each in staying)
+    size = sum(item.file.size for item in staying)
     written = [file for files in engine.run(_write_staying_rows, staying, size) for file in files]
-    return [*written, *loaded.files], [each.file for each in staying]
+    return [*written, *loaded.files], [item.file for item in staying]
 
 
 def _versions(
@@ -97,8 +97,8 @@ def _versions(
     old = _overlapping(current, table, [*loaded.files, *loaded.gone])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files)
     by_key = replace(work, new=[*loaded.files, *loaded.gone], by_key=True)
-    differing, of_others = matched(work, engine), matched(by_key, engine).old
-    ending = [np.setdiff1d(rows, others) for rows, others in zip(differing.old, of_others, strict=True)]
+    differing, untouched = matched(work, engine), matched(by_key, engine).old
+    ending = [np.setdiff1d(rows, untouched_rows) for rows, untouched_rows in zip(differing.old, untouched, strict=True)]
     removed = [file for file, rows in zip(old, ending, strict=True) if len(rows)]
     position = position_of(loaded)
     return [
@@ -113,11 +113,12 @@ def _overlapping(files: Sequence[DataFile], table: TableSpec, loaded: Sequence[D
 
 
 def _may_share_keys(file: DataFile, other: DataFile, key: Sequence[str]) -> bool:
-    one, two = file.statistics, other.statistics
+    statistics, other_statistics = file.statistics, other.statistics
     return all(
-        _bound(one.least[name]) <= _bound(two.greatest[name]) and _bound(two.least[name]) <= _bound(one.greatest[name])
+        _bound(statistics.least[name]) <= _bound(other_statistics.greatest[name])
+        and _bound(other_statistics.least[name]) <= _bound(statistics.greatest[name])
         for name in key
-        if name in one.least and name in two.least
+        if name in statistics.least and name in other_statistics.least
     )
 
 
@@ -132,7 +133,7 @@ class _StayingRows:
     file: DataFile
     rows: NDArray[np.int64]
     """The rows that stay, by their numbers."""
-    gone: NDArray[np.int64]
+    removed: NDArray[np.int64]
     """Those of them that the server does not have: they go, or stay marked as deleted."""
     position: Positions
 
@@ -140,9 +141,9 @@ class _StayingRows:
 def _write_staying_rows(item: _StayingRows) -> list[DataFile]:
     work, stored = item.work, item.work.table.stored
     rows = read_rows(work.storage, work.old_folder, item.file, stored, stored.names).take(pa.array(item.rows))
-    is_gone = np.isin(item.rows, item.gone)
+    is_removed = np.isin(item.rows, item.removed)
     if work.table.form == "marked":
-        rows = ended(rows, work.table, item.position, is_gone & are_there(rows, "marked"))
-    elif is_gone.any():
-        rows = rows.filter(pa.array(~is_gone))
+        rows = ended(rows, work.table, item.position, is_removed & are_there(rows, "marked"))
+    elif is_removed.any():
+        rows = rows.filter(pa.array(~is_removed))
     return write_versions(work.storage, work.old_folder, work.table, rows)

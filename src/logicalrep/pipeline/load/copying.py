@@ -18,7 +18,7 @@ from logicalrep.arrow.synthetic_messages import preamble
 from logicalrep.arrow.table.columns import RowReader, Rows
 from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.pipeline.config.mask_key import MaskKey
-from logicalrep.pipeline.schema.forms import as_loaded
+from logicalrep.pipeline.schema.forms import with_live_markers
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.schema.written_values import unfit_counts, written_values
 from logicalrep.pipeline.storage.data_files import DataFile, write_batches
@@ -80,7 +80,7 @@ def copy(part: CopyTask) -> CopiedPart:
             unfit: Counter[str] = Counter()
             form, has_ids = part.table.form, part.table.settings.abilities.has_field_ids
             typed_rows = read(rows, part.table, part.key, unfit)
-            batches = (as_loaded(batch, form, has_field_ids=has_ids) for batch in typed_rows)
+            batches = (with_live_markers(batch, form, has_field_ids=has_ids) for batch in typed_rows)
             files = write_batches(part.storage, part.folder, batches, part.table.file_partitions)
             return CopiedPart(files, unfit)
 

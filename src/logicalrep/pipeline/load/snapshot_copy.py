@@ -30,7 +30,7 @@ from logicalrep.pipeline.load.copying import (
 from logicalrep.pipeline.load.gone_keys import KeysTask, WantedPart, check_condition, find_gone_keys, tasks_of
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.run_context import RunContext
-from logicalrep.pipeline.schema.fitting import refuse_unfit, with_partitions_kept
+from logicalrep.pipeline.schema.fitting import refuse_unfit, with_file_partitions_of
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.storage.data_files import DataFile, in_columns
@@ -262,7 +262,7 @@ class SnapshotCopy:
                 if found is None or found.table.relation.table != name:
                     return CopyFailed(name, f"{name} did not exist at the snapshot, or had another name", again=True)
                 found.refuse_incomplete_old_rows()
-                table = with_partitions_kept(found.table, wanted.last)
+                table = with_file_partitions_of(found.table, wanted.last)
                 refuse_unfit(table, wanted.numbers)
                 refuse_names(name, found.changing_texts)
                 condition = part = None

@@ -12,7 +12,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
 
 
-def masks_needed(storage: Storage, tables: Sequence[str]) -> StateError:
+def masks_needed_error(storage: Storage, tables: Sequence[str]) -> StateError:
     """Return the error of a command without settings by table, for tables that have masks at a destination."""
     return StateError(
         f"columns of {', '.join(tables)} are masked or left out at {storage.uri}, and no settings by table are given "
@@ -34,12 +34,12 @@ class Guard:
         """
         self._storage = storage
         self._settings = settings
-        self._before = StoredSettings.read(storage) or StoredSettings()
-        self._protected = dict(self._before.protected)
-        self._numbers = dict(self._before.numbers)
-        masked = sorted(str(name) for name, each in self._before.tables.items() if each.protected)
+        self._previous = StoredSettings.read(storage) or StoredSettings()
+        self._protected = dict(self._previous.protected)
+        self._numbers = dict(self._previous.numbers)
+        masked = sorted(str(name) for name, table_settings in self._previous.tables.items() if table_settings.protected)
         if masked and not settings.by_table.is_given:
-            raise masks_needed(storage, masked)
+            raise masks_needed_error(storage, masked)
 
     def store(self) -> None:
         """Store the settings of this run, once no other process writes to the destination."""
@@ -64,9 +64,9 @@ class Guard:
 
         Raises StorageError if that cannot be written.
         """
-        known = {name: number for name, number in self.numbers(oid).items() if name in settings.protected}
-        if settings.protected and (found := {**numbers, **known}) != self._numbers.get(oid):
-            self._numbers[oid] = found
+        known_numbers = {name: number for name, number in self.numbers(oid).items() if name in settings.protected}
+        if settings.protected and (all_numbers := {**numbers, **known_numbers}) != self._numbers.get(oid):
+            self._numbers[oid] = all_numbers
             self._store(self._protected)
 
     def check_partitions(
@@ -94,10 +94,10 @@ class Guard:
 
     def reason(self, oid: int, name: TableName) -> str | None:
         """Return why a table must not be loaded; None if it may."""
-        before = self._protected.get(oid)
-        if before is None or name in self._settings.by_table.entries:
+        previous_name = self._protected.get(oid)
+        if previous_name is None or name in self._settings.by_table.entries:
             return None
-        was = "it had" if before == name else f"it was {before}, or a partition of it, with"
+        was = "it had" if previous_name == name else f"it was {previous_name}, or a partition of it, with"
         return (
             f"{was} columns that are masked or left out, and the settings by table do not name {name}: give it an "
             f"entry there, {name}: {{}} if nothing of it is to be masked"
@@ -105,5 +105,9 @@ class Guard:
 
     def has_other_masks(self, name: TableName) -> bool:
         """Return whether a table's masks are others than in the run before."""
-        before, now = self._before.of(name), self._settings.of(name)
-        return (before.masked, before.left_out, before.mask_key) != (now.masked, now.left_out, now.mask_key)
+        previous, current = self._previous.of(name), self._settings.of(name)
+        return (previous.masked, previous.left_out, previous.mask_key) != (
+            current.masked,
+            current.left_out,
+            current.mask_key,
+        )

@@ -54,13 +54,13 @@ class Masking:
     def _masked(self, batch: ChangeBatch) -> ChangeBatch:
         relation = batch.relation
         stay = [index for index, name in enumerate(relation.names) if name not in self.settings.left_out]
-        left = replace(
+        visible_relation = replace(
             relation,
             columns=tuple(relation.columns[index] for index in stay),
             types=tuple(relation.types[index] for index in stay),
         )
         old, new = ([self._texts(relation.names[at], side[at]) for at in stay] for side in map(batch.texts, (OLD, NEW)))
-        return batch.with_columns(left, old, new, batch.unsent()[:, np.array(stay, np.int64)])
+        return batch.with_columns(visible_relation, old, new, batch.unsent()[:, np.array(stay, np.int64)])
 
     def _texts(self, name: str, texts: pa.Array) -> pa.Array:
         masked: Mapping[str, str] = self.settings.masked

@@ -14,7 +14,7 @@ from logicalrep.pipeline.catalog.publishable import exists
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load.gone_keys import check_condition
-from logicalrep.pipeline.masks.guard import masks_needed
+from logicalrep.pipeline.masks.guard import masks_needed_error
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.state.destination_names import confirm_names
 from logicalrep.pipeline.state.requests import (
@@ -219,4 +219,4 @@ def refuse_unknown_masks(storage: Storage, catalog: CatalogSettings | None) -> N
             if opened is not None and opened.table.settings.protected:
                 masked.add(name)
     if masked:
-        raise masks_needed(storage, sorted(masked))
+        raise masks_needed_error(storage, sorted(masked))

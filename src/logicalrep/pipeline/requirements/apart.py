@@ -19,15 +19,19 @@ def refuse_shared(settings: Mapping[str, ReplicateSettings]) -> None:
     Args:
         settings: the settings of each database by its name.
     """
-    uris = {name: Storage(each.to, each.storage_options or {}).uri for name, each in settings.items()}
-    slots = {name: (each.connection.server, each.slot) for name, each in settings.items() if each.slot is not None}
+    uris = {name: Storage(database.to, database.storage_options or {}).uri for name, database in settings.items()}
+    slots = {
+        name: (database.connection.server, database.slot)
+        for name, database in settings.items()
+        if database.slot is not None
+    }
     mistakes = []
-    for one, other in combinations(settings, 2):
-        if uris[one] == uris[other]:
-            mistakes.append(f"{one} and {other} have the same destination, {uris[one]}")
-        elif f"{uris[one]}/".startswith(f"{uris[other]}/") or f"{uris[other]}/".startswith(f"{uris[one]}/"):
-            mistakes.append(f"{one} and {other}: one destination is in the other, {uris[one]} and {uris[other]}")
-        if slots.get(one, other) == slots.get(other, one):
-            server, slot = slots[one]
-            mistakes.append(f"{one} and {other} have the same slot, {slot} of {server}")
+    for first, second in combinations(settings, 2):
+        if uris[first] == uris[second]:
+            mistakes.append(f"{first} and {second} have the same destination, {uris[first]}")
+        elif f"{uris[first]}/".startswith(f"{uris[second]}/") or f"{uris[second]}/".startswith(f"{uris[first]}/"):
+            mistakes.append(f"{first} and {second}: one destination is in the other, {uris[first]} and {uris[second]}")
+        if slots.get(first, second) == slots.get(second, first):
+            server, slot = slots[first]
+            mistakes.append(f"{first} and {second} have the same slot, {slot} of {server}")
     refuse(mistakes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from logicalrep.pipeline.catalog.publication_plan import PublicationPlan, adding
+from logicalrep.pipeline.catalog.publication_plan import PublicationPlan, add_statement
 from logicalrep.pipeline.requirements.rights import Rights, publication_findings
 from logicalrep.postgres.preflight.checks import RESTART, query_findings
 from logicalrep.postgres.preflight.findings import Finding, Needs, PreflightError
@@ -35,8 +35,10 @@ class Requirements:
     @property
     def script(self) -> str:
         """The SQL after which every requirement is met; empty if nothing is missing that SQL could give."""
-        settings = dict.fromkeys(line for each in self.findings for line in each.settings)
-        statements = [f"{line};" for line in dict.fromkeys(line for each in self.findings for line in each.statements)]
+        settings = dict.fromkeys(line for finding in self.findings for line in finding.settings)
+        statements = [
+            f"{line};" for line in dict.fromkeys(line for finding in self.findings for line in finding.statements)
+        ]
         for comment, lines in self.optional:
             statements += [f"-- {comment}", *(f"{line};" for line in lines)]
         changes = [f"{line};" for line in settings if line != RESTART]
@@ -61,12 +63,15 @@ def _in_one_line(text: str) -> str:
     In a statement such a name is written with escapes of SQL, and in a comment, which it must not end, with any.
     """
 
-    def written(found: re.Match[str]) -> str:
-        name = found[1]
+    def written(match: re.Match[str]) -> str:
+        name = match[1]
         if name is None or visible(name) == name:
-            return found[0]
-        shown = (each if visible(each) == each else f"\\+{ord(each):06X}" for each in name.replace("\\", "\\\\"))
-        return f'U&"{"".join(shown)}"'
+            return match[0]
+        escaped = (
+            character if visible(character) == character else f"\\+{ord(character):06X}"
+            for character in name.replace("\\", "\\\\")
+        )
+        return f'U&"{"".join(escaped)}"'
 
     return visible(text if text.startswith("--") else _QUOTED.sub(written, text))
 
@@ -91,25 +96,28 @@ def query_requirements(connection: Connection, plan: PublicationPlan, needs: Nee
         is_first: whether nothing has been loaded yet. Later a table that cannot be read stops alone, and a warning
             says so.
     """
-    found = query_findings(connection, needs)
-    helped = [each for each in plan.candidates.left_out if each.statements]
-    tables = sorted({*plan.candidates.can, *(each.table for each in helped)} | (plan.tables if plan.is_ours else set()))
+    server = query_findings(connection, needs)
+    fixable = [candidate for candidate in plan.candidates.left_out if candidate.statements]
+    tables = sorted(
+        {*plan.candidates.publishable, *(candidate.table for candidate in fixable)}
+        | (plan.tables if plan.is_ours else set())
+    )
     rights = Rights.query(connection, tables)
     unreadable = rights.findings()
-    findings = [*found.errors, *(unreadable if is_first else ()), *publication_findings(connection, plan, rights)]
-    warnings = [*plan.warnings, *found.warnings, *(() if is_first else (each.text for each in unreadable))]
+    findings = [*server.errors, *(unreadable if is_first else ()), *publication_findings(connection, plan, rights)]
+    warnings = [*plan.warnings, *server.warnings, *(() if is_first else (candidate.text for candidate in unreadable))]
     # Who makes the publication adds the tables too; ours gets them at the next start, if the role owns them.
-    is_made_by_others = any(each.code == "PUBLICATION_NEEDED" for each in findings) or plan.is_there
+    is_made_by_others = any(finding.code == "PUBLICATION_NEEDED" for finding in findings) or plan.exists
     optional = []
-    for each in helped:
-        lines = each.statements
-        if each.table not in plan.tables and is_made_by_others and each.table in rights.not_owned:
-            lines = (*lines, adding(plan.name, [each.table]).as_string(connection))
-        these = "this line" if len(lines) == 1 else f"these {len(lines)} lines, all of them,"
-        optional.append((f"Without {these} {each.table} stays out", lines))
-    unpublished = [table for table in plan.adding if plan.is_there and table in rights.not_owned]
+    for candidate in fixable:
+        lines = candidate.statements
+        if candidate.table not in plan.tables and is_made_by_others and candidate.table in rights.not_owned:
+            lines = (*lines, add_statement(plan.name, [candidate.table]).as_string(connection))
+        counted_lines = "this line" if len(lines) == 1 else f"these {len(lines)} lines, all of them,"
+        optional.append((f"Without {counted_lines} {candidate.table} stays out", lines))
+    unpublished = [table for table in plan.tables_to_add if plan.exists and table in rights.not_owned]
     if unpublished:
-        optional.append(("New tables", (adding(plan.name, unpublished).as_string(connection),)))
+        optional.append(("New tables", (add_statement(plan.name, unpublished).as_string(connection),)))
     return Requirements(
         role=rights.role,
         database=str(query_scalar(connection, "SELECT quote_ident(current_database())")),

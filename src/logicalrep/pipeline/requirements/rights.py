@@ -63,20 +63,20 @@ class Rights:
 
     def findings(self) -> list[Finding]:
         """Return what keeps the role from reading: a finding for all schemas, and one for all tables."""
-        code, found = "TABLE_NOT_READABLE", []
+        code, findings = "TABLE_NOT_READABLE", []
         if self.unusable:
             schemas = sql.SQL(", ").join(map(sql.Identifier, self.unusable)).as_string()
             granting = f"GRANT USAGE ON SCHEMA {schemas} TO {self.role}"
             text = f"Role {self.role} may not use the schemas {', '.join(self.unusable)}: run {granting}."
-            found.append(Finding(code, text, (granting,)))
+            findings.append(Finding(code, text, (granting,)))
         if self.unreadable:
             text = f"Role {self.role} may not read {listed(self.unreadable)}: run GRANT SELECT ON them TO {self.role}."
-            found.append(Finding(code, text, tuple(self._granting())))
+            findings.append(Finding(code, text, tuple(self._granting())))
         if self.hidden:
             bypassing = f"ALTER ROLE {self.role} BYPASSRLS"
             text = f"Row-level security hides rows of {listed(self.hidden)} from role {self.role}: run {bypassing}."
-            found.append(Finding(code, text, (bypassing,)))
-        return found
+            findings.append(Finding(code, text, (bypassing,)))
+        return findings
 
     def _granting(self) -> list[str]:
         """Return a statement for the tables of each schema."""
@@ -89,26 +89,28 @@ class Rights:
 def publication_findings(connection: Connection, plan: PublicationPlan, rights: Rights) -> list[Finding]:
     """Return why the role cannot make the publication; nothing if it can, or need not."""
     errors = [*plan.refusals, *([] if plan.incomplete is None else [plan.incomplete])]
-    found = [Finding(error.code, _sentence(error.description), error.statements) for error in errors]
-    if plan.is_there:
-        return found
+    findings = [Finding(error.code, _sentence(error.description), error.statements) for error in errors]
+    if plan.exists:
+        return findings
     row = connection.execute(_MAY_CREATE).fetchone()
     assert row is not None
     is_standby, may_create = row
-    others = [table for table in plan.candidates.can if table in rights.not_owned]
-    reasons = [f"does not own {listed(others)}"] if others else []
+    not_owned = [table for table in plan.candidates.publishable if table in rights.not_owned]
+    reasons = [f"does not own {listed(not_owned)}"] if not_owned else []
     reasons += [] if may_create else ["may not create in the database"]
-    making = tuple(each.as_string(connection) for each in plan.making(server_major(connection)))
+    statements = tuple(
+        statement.as_string(connection) for statement in plan.create_statements(server_major(connection))
+    )
     if is_standby:
-        text = f"A standby cannot make the publication {plan.name}, its primary can: run there {'; '.join(making)}."
-        found.append(Finding("PUBLICATION_NEEDED", text, making))
+        text = f"A standby cannot make the publication {plan.name}, its primary can: run there {'; '.join(statements)}."
+        findings.append(Finding("PUBLICATION_NEEDED", text, statements))
     elif reasons:
         text = (
             f"Role {rights.role} may not make the publication {plan.name}, as it {' and '.join(reasons)}: let a "
             "superuser, or their owner, run CREATE PUBLICATION as the script has it."
         )
-        found.append(Finding("PUBLICATION_NEEDED", text, making))
-    return found
+        findings.append(Finding("PUBLICATION_NEEDED", text, statements))
+    return findings
 
 
 def _sentence(text: str) -> str:

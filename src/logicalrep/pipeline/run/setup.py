@@ -86,9 +86,9 @@ def _prepare_with(
         there = _find_slot(connection, identity, state)
         plan = query_plan(connection, identity.publication, settings)
         query_requirements(connection, plan, needs, is_first=not state.lsn).refuse_unmet()
-        refuse(_query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.adding)))
+        refuse(_query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.tables_to_add)))
         _refuse_catalog(
-            connection, settings, state, [each for each in (*plan.tables, *plan.adding) if plan.is_meant(each)]
+            connection, settings, state, [each for each in (*plan.tables, *plan.tables_to_add) if plan.includes(each)]
         )
         published = ensure_publication(connection, identity.publication, settings)
         for warning in published.warnings:
@@ -149,9 +149,12 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
             plan, needs = query_plan(connection, identity.publication, settings), _needs(settings, identity)
             unmet = query_requirements(connection, plan, needs, is_first=not state.lsn)
             _refuse_catalog(
-                connection, settings, state, [each for each in (*plan.tables, *plan.adding) if plan.is_meant(each)]
+                connection,
+                settings,
+                state,
+                [each for each in (*plan.tables, *plan.tables_to_add) if plan.includes(each)],
             )
-            mistakes = _query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.adding))
+            mistakes = _query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.tables_to_add))
             of_settings = (Finding("CONFIG_INVALID", mistake) for mistake in mistakes)
             return replace(unmet, findings=(*unmet.findings, *of_settings))
 
@@ -166,7 +169,7 @@ def _query_mistakes(
     tables: Collection[TableName],
 ) -> list[str]:
     """Return the mistakes of the settings by table, given the tables that are, or are to be, published."""
-    meant = [table for table in tables if plan.is_meant(table)]
+    meant = [table for table in tables if plan.includes(table)]
 
     def described(name: TableName) -> TableSpec | None:
         return query_description(

@@ -26,8 +26,8 @@ def buckets_of(values: pa.Array, count: int) -> pa.Array:
     """
     distinct = values.dictionary_encode()
     hashes = _hashes(distinct.dictionary)
-    found = pa.array((hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % count, pa.int32())
-    return found.take(distinct.indices)
+    buckets = pa.array((hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % count, pa.int32())
+    return buckets.take(distinct.indices)
 
 
 def _hashes(values: pa.Array) -> _Words:
@@ -47,30 +47,30 @@ def _hashes(values: pa.Array) -> _Words:
 def _murmur3(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> _Words:
     """Return the hashes of texts one after another, whose ends are told; all texts take their next word at once."""
     starts, lengths = ends[:-1], np.diff(ends)
-    found: _Words = np.zeros(len(starts), np.uint32)
-    if not len(found):
-        return found
+    hashes: _Words = np.zeros(len(starts), np.uint32)
+    if not len(hashes):
+        return hashes
     size = int(ends[-1])
     padded = np.zeros(size + 4, np.uint8)
     padded[:size] = data[:size]
     words = np.ndarray((size + 1,), "<u4", padded, strides=(1,))
     at = 0
-    left = np.flatnonzero(lengths >= 4)
-    while len(left):
-        found[left] = _rotated(found[left] ^ _mixed(words[starts[left] + at]), 13) * np.uint32(5) + np.uint32(
-            0xE6546B64
-        )
+    unfinished = np.flatnonzero(lengths >= 4)
+    while len(unfinished):
+        hashes[unfinished] = _rotated(hashes[unfinished] ^ _mixed(words[starts[unfinished] + at]), 13) * np.uint32(
+            5
+        ) + np.uint32(0xE6546B64)
         at += 4
-        left = left[lengths[left] >= at + 4]
-    rest = np.flatnonzero(lengths % 4)
-    if len(rest):
-        tails = words[starts[rest] + lengths[rest] // 4 * 4]
-        shift = (8 * (4 - lengths[rest] % 4)).astype(np.uint32)
-        found[rest] ^= _mixed((tails << shift) >> shift)
-    found ^= lengths.astype(np.uint32)
-    found = (found ^ (found >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-    found = (found ^ (found >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    return found ^ (found >> np.uint32(16))
+        unfinished = unfinished[lengths[unfinished] >= at + 4]
+    partial = np.flatnonzero(lengths % 4)
+    if len(partial):
+        tails = words[starts[partial] + lengths[partial] // 4 * 4]
+        shift = (8 * (4 - lengths[partial] % 4)).astype(np.uint32)
+        hashes[partial] ^= _mixed((tails << shift) >> shift)
+    hashes ^= lengths.astype(np.uint32)
+    hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return hashes ^ (hashes >> np.uint32(16))
 
 
 def _mixed(words: _Words) -> _Words:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
-def changed_columns(before: TableSpec, after: TableSpec) -> list[str]:
+def changed_columns(previous_spec: TableSpec, current_spec: TableSpec) -> list[str]:
     """Return what is different in a stored table's columns and key, a few words for each; nothing if they are the same.
 
     Columns are known by their numbers on the server, or in another table of the same name by their names.
@@ -14,22 +14,22 @@ def changed_columns(before: TableSpec, after: TableSpec) -> list[str]:
         >>> changed_columns(before, after)
         ['note renamed to remark', 'price: decimal(10,2) is decimal(12,2)', 'day added: date', 'old dropped']
     """
-    is_same_table = before.relation.relation_id == after.relation.relation_id
-    earlier, later = (_columns(table, by_number=is_same_table) for table in (before, after))
-    found = []
-    for identity, (name, type_) in later.items():
-        if identity not in earlier:
-            found.append(f"{name} added: {type_}")
+    is_same_table = previous_spec.relation.relation_id == current_spec.relation.relation_id
+    previous, current = (_columns(table, by_number=is_same_table) for table in (previous_spec, current_spec))
+    differences = []
+    for identity, (name, type_) in current.items():
+        if identity not in previous:
+            differences.append(f"{name} added: {type_}")
             continue
-        name_before, type_before = earlier[identity]
-        if name_before != name:
-            found.append(f"{name_before} renamed to {name}")
-        if type_before != type_:
-            found.append(f"{name}: {type_before} is {type_}")
-    found += [f"{earlier[identity][0]} dropped" for identity in earlier if identity not in later]
-    if _key(before, by_number=is_same_table) != _key(after, by_number=is_same_table):
-        found.append(f"the key is {', '.join(after.key) if after.key else 'all columns'}")
-    return found
+        previous_name, previous_type = previous[identity]
+        if previous_name != name:
+            differences.append(f"{previous_name} renamed to {name}")
+        if previous_type != type_:
+            differences.append(f"{name}: {previous_type} is {type_}")
+    differences += [f"{previous[identity][0]} dropped" for identity in previous if identity not in current]
+    if _key(previous_spec, by_number=is_same_table) != _key(current_spec, by_number=is_same_table):
+        differences.append(f"the key is {', '.join(current_spec.key) if current_spec.key else 'all columns'}")
+    return differences
 
 
 def _columns(table: TableSpec, *, by_number: bool) -> dict[tuple[int, bool] | str, tuple[str, str]]:

@@ -65,10 +65,10 @@ def names_in_file(file: pa.Schema, schema: pa.Schema, columns: Sequence[str]) ->
     Raises ValueError if the table's columns have ids, and the file's have none.
     """
     ids = {column: field_id(schema.field(column)) for column in columns}
-    if all(each is None for each in ids.values()):
-        there = set(file.names)
-        return {column: column for column in columns if column in there}
+    if all(id_ is None for id_ in ids.values()):
+        file_names = set(file.names)
+        return {column: column for column in columns if column in file_names}
     by_id = {field_id(field): field.name for field in file}
     if by_id.keys() == {None}:
         raise ValueError("its columns have no field ids")
-    return {column: by_id[each] for column, each in ids.items() if each in by_id}
+    return {column: by_id[id_] for column, id_ in ids.items() if id_ in by_id}

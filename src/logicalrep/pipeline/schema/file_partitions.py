@@ -106,7 +106,7 @@ class FilePartition:
         return pa.field(self.name, types[self.transform])
 
     @property
-    def why_not(self) -> str | None:
+    def problem(self) -> str | None:
         """Why the column's type does not do; None if it does."""
         type_, is_time = self.type, pa.types.is_date(self.type) or pa.types.is_timestamp(self.type)
         is_whole = pa.types.is_integer(type_) or pa.types.is_string(type_)
@@ -127,9 +127,9 @@ class FilePartition:
             return buckets_of(column, self.buckets)
         if not (pa.types.is_date(self.type) or pa.types.is_timestamp(self.type)):
             if not self.is_hidden and pa.types.is_string(self.type):
-                found = pc.is_in(column, value_set=pa.array(_NULL_IN_LOGS, column.type))
-                if pc.any(found).as_py():
-                    text = column.filter(found)[0].as_py()
+                is_null_text = pc.is_in(column, value_set=pa.array(_NULL_IN_LOGS, column.type))
+                if pc.any(is_null_text).as_py():
+                    text = column.filter(is_null_text)[0].as_py()
                     raise PartitionValueError(
                         f"the column {self.source} has the text {text!r}, which programs take for NULL as a partition "
                         f"of a Delta table: partition by bucket(16, {self.source}), or an Iceberg table"
@@ -190,14 +190,16 @@ class FilePartition:
         return self.transform == "day" or (self.transform == "value" and pa.types.is_date(self.type))
 
 
-def why_not_partitioned(partitions: Sequence[FilePartition], names: Sequence[str]) -> str | None:
+def partitioning_problem(partitions: Sequence[FilePartition], names: Sequence[str]) -> str | None:
     """Return why a table of some columns cannot have these file partitions; None if it can."""
-    for each in partitions:
-        if each.why_not is not None:
-            return each.why_not
-        if each.name != each.source and each.name.casefold() in {name.casefold() for name in names}:
-            return f"it has a column {each.name}, which is the name of its partitions: rename the column"
-    if not all(each.is_hidden for each in partitions) and {*names} <= {each.name for each in partitions}:
+    for partition in partitions:
+        if partition.problem is not None:
+            return partition.problem
+        if partition.name != partition.source and partition.name.casefold() in {name.casefold() for name in names}:
+            return f"it has a column {partition.name}, which is the name of its partitions: rename the column"
+    if not all(partition.is_hidden for partition in partitions) and {*names} <= {
+        partition.name for partition in partitions
+    }:
         return "a Delta table needs a column by which it is not partitioned"
     return None
 

@@ -49,16 +49,16 @@ def refuse_unfit(table: TableSpec, numbers: Mapping[str, int]) -> None:
     companions += ["changes"] if settings.append else []
     for companion in companions:
         assert replace(table, companion=companion).stored
-    for each in settings.wanted_partitions if len(table.partitions) < len(settings.wanted_partitions) else ():
-        if each.column not in table.relation.names:
+    for partition in settings.wanted_partitions if len(table.partitions) < len(settings.wanted_partitions) else ():
+        if partition.column not in table.relation.names:
             raise PartitionColumnError(
-                f"{table.relation} has no published column {each.column}, by which it is to be partitioned: write "
+                f"{table.relation} has no published column {partition.column}, by which it is to be partitioned: write "
                 "its present name into the settings by table"
             )
     assert len(table.file_partitions) == len(settings.wanted_partitions)
 
 
-def with_partitions_kept(table: TableSpec, last: TableSpec | None) -> TableSpec:
+def with_file_partitions_of(table: TableSpec, last: TableSpec | None) -> TableSpec:
     """Return a table with the file partitions of its last description, if its settings ask for the same.
 
     Their columns may have other names now, which the settings do not know yet.

@@ -54,7 +54,7 @@ class CompanionDamagedError(LogicalRepError, RuntimeError):
     code = "HISTORY_DAMAGED"
 
 
-def with_more(schema: pa.Schema, form: Form, table: object, *, has_field_ids: bool = False) -> pa.Schema:
+def with_extra_columns(schema: pa.Schema, form: Form, table: object, *, has_field_ids: bool = False) -> pa.Schema:
     """Return the columns of a form of a table, with field ids if the table's have some: numbers from 1 on.
 
     Raises ReservedColumnError if the table has a column of that name.
@@ -77,7 +77,7 @@ def _refuse(names: Sequence[str], form: Form, table: object) -> None:
             )
 
 
-def as_loaded(rows: pa.RecordBatch, form: Form, *, has_field_ids: bool = False) -> pa.RecordBatch:
+def with_live_markers(rows: pa.RecordBatch, form: Form, *, has_field_ids: bool = False) -> pa.RecordBatch:
     """Return loaded rows with the columns of their form: none is deleted."""
     if form != "marked":
         return rows

@@ -20,7 +20,7 @@ def key_texts(table: TableSpec, keys: pa.Table) -> dict[str, list[str | None]]:
         table: the table.
         keys: rows with the columns of the key.
     """
-    columns = {each.name: table.columns[each.ordinal] for each in table.written}
+    columns = {column.name: table.columns[column.ordinal] for column in table.written}
     return {columns[name].name: _texts(columns[name], keys.column(name)) for name in table.key_names}
 
 
@@ -30,14 +30,16 @@ def _texts(column: Column, values: pa.ChunkedArray) -> list[str | None]:
         has_zone = type_.tz is not None
         timestamps = values.cast(pa.int64()).to_pylist()
         return [
-            None if each is None else str(ExtendedTimestamp(each - _EPOCH_MICROSECONDS, has_zone))
-            for each in timestamps
+            None if value is None else str(ExtendedTimestamp(value - _EPOCH_MICROSECONDS, has_zone))
+            for value in timestamps
         ]
     if pa.types.is_date(type_):
         days = values.cast(pa.int32()).to_pylist()
-        return [None if each is None else str(ExtendedDate(each - _EPOCH_DAYS)) for each in days]
-    found = values.to_pylist()
+        return [None if value is None else str(ExtendedDate(value - _EPOCH_DAYS)) for value in days]
+    texts = values.to_pylist()
     # A column that is text here has the server's text.
     return (
-        found if pa.types.is_string(type_) else [None if each is None else column.type.to_text(each) for each in found]
+        texts
+        if pa.types.is_string(type_)
+        else [None if value is None else column.type.to_text(value) for value in texts]
     )

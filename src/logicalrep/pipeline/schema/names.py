@@ -54,9 +54,9 @@ def _encoded(name: str) -> str:
     return _ENCODED.sub(lambda match: _code(match[0]), name)
 
 
-def _differs_in_case(name: str, others: Collection[str]) -> bool:
+def _differs_in_case(name: str, names: Collection[str]) -> bool:
     """Return whether one of some names differs from a name in case alone."""
-    return any(name != other and name.casefold() == other.casefold() for other in others)
+    return any(name != other and name.casefold() == other.casefold() for other in names)
 
 
 def _in_small_letters(name: str) -> str:
@@ -78,12 +78,12 @@ def column_names(names: Sequence[str]) -> dict[str, str]:
         >>> column_names(["id", "ID", "unit price"])
         {'id': 'id', 'ID': 'ID_2', 'unit price': 'unit_price'}
     """
-    found: dict[str, str] = {}
+    stored_names: dict[str, str] = {}
     taken: set[str] = set()
     # Names that need no change are given out first, so that no changed one takes them.
     for name in sorted(names, key=lambda name: bool(_REFUSED.search(name))):
-        found[name] = _free(_REFUSED.sub("_", name), taken)
-    return {name: found[name] for name in names}
+        stored_names[name] = _free(_REFUSED.sub("_", name), taken)
+    return {name: stored_names[name] for name in names}
 
 
 def text_names(names: Collection[str], taken: Collection[str]) -> dict[str, str]:

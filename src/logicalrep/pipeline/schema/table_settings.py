@@ -102,7 +102,7 @@ class TableSettings:
         for name in sorted(self.masked.keys() & set(self.left_out)):
             raise OptionError(f"the column {name} is both masked and left out: choose one of the two")
         try:
-            columns = [each.column for each in self.wanted_partitions]
+            columns = [partition.column for partition in self.wanted_partitions]
         except ValueError as error:
             raise OptionError(f"partition_by: {error}") from None
         for name in columns:

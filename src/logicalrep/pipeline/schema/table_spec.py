@@ -15,9 +15,9 @@ from logicalrep.pipeline.schema.file_partitions import (
     FilePartition,
     PartitionColumnError,
     PartitionRule,
-    why_not_partitioned,
+    partitioning_problem,
 )
-from logicalrep.pipeline.schema.forms import Form, with_more
+from logicalrep.pipeline.schema.forms import Form, with_extra_columns
 from logicalrep.pipeline.schema.names import column_names, text_names
 from logicalrep.pipeline.schema.stored_json import decode, encode, parse_json
 from logicalrep.pipeline.schema.table_facts import Evidence, Skipped, TypePart
@@ -83,7 +83,7 @@ class TableSpec:
 
     def __reduce__(self) -> tuple[type[TableSpec], tuple[object, ...]]:
         # Some of the cached objects cannot be pickled; all are cheap to make again.
-        return type(self), tuple(getattr(self, each.name) for each in fields(self))
+        return type(self), tuple(getattr(self, attribute.name) for attribute in fields(self))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -110,14 +110,14 @@ class TableSpec:
         names = tuple(column_names(self.relation.names).values())
         numbered = list(zip(self.attnums, names, strict=True))
         texts = text_names([name for number, name in numbered if number in self.texts], names)
-        found: list[WrittenColumn] = []
+        columns: list[WrittenColumn] = []
         for ordinal, (number, name) in enumerate(numbered):
             type_ = self.columns[ordinal].type.arrow_type(for_spark=True)
             refuses = refuses_all or number not in self.lacking
-            found.append(WrittenColumn(name, type_, ordinal, refuses=refuses))
+            columns.append(WrittenColumn(name, type_, ordinal, refuses=refuses))
             if name in texts:
-                found.append(WrittenColumn(texts[name], pa.string(), ordinal, has_texts=True))
-        return tuple(found)
+                columns.append(WrittenColumn(texts[name], pa.string(), ordinal, has_texts=True))
+        return tuple(columns)
 
     @cached_property
     def lacking(self) -> frozenset[int]:
@@ -136,8 +136,8 @@ class TableSpec:
 
         It is this one if nothing differs.
         """
-        wanted = {*self.texts, *numbers} & self.lacking if self.settings.unrepresentable == "text" else ()
-        texts = tuple(sorted(wanted))
+        chosen = {*self.texts, *numbers} & self.lacking if self.settings.unrepresentable == "text" else ()
+        texts = tuple(sorted(chosen))
         return self if texts == self.texts else replace(self, texts=texts)
 
     def with_texts_of(self, names: Iterable[str]) -> TableSpec:
@@ -145,12 +145,12 @@ class TableSpec:
         numbers = dict(zip(self.relation.names, self.attnums, strict=True))
         return self.with_texts(numbers[name] for name in names if name in numbers)
 
-    def with_texts_like(self, before: TableSpec) -> TableSpec:
+    def with_texts_like(self, other: TableSpec) -> TableSpec:
         """Return the description with the columns of texts that an earlier one had: by number, or in another table."""
-        if before.relation.relation_id == self.relation.relation_id:
-            return self.with_texts(before.texts)
-        numbered = zip(before.attnums, before.relation.names, strict=True)
-        return self.with_texts_of(name for number, name in numbered if number in before.texts)
+        if other.relation.relation_id == self.relation.relation_id:
+            return self.with_texts(other.texts)
+        numbered = zip(other.attnums, other.relation.names, strict=True)
+        return self.with_texts_of(name for number, name in numbered if number in other.texts)
 
     @cached_property
     def by_number(self) -> dict[tuple[int, bool], WrittenColumn]:
@@ -161,8 +161,8 @@ class TableSpec:
     def schema(self) -> pa.Schema:
         """The stored table's columns, those of the server's table."""
         has_ids = self.settings.abilities.has_field_ids
-        fields = ((pa.field(each.name, each.type), *key) for key, each in self.by_number.items())
-        return pa.schema([with_column_ids(*each) if has_ids else each[0] for each in fields])
+        fields = ((pa.field(column.name, column.type), *key) for key, column in self.by_number.items())
+        return pa.schema([with_column_ids(*column) if has_ids else column[0] for column in fields])
 
     @property
     def comment(self) -> str | None:
@@ -172,11 +172,11 @@ class TableSpec:
     @property
     def column_comments(self) -> dict[str, str]:
         """The comments of columns by their names in the stored table."""
-        known = dict(self.comments)
+        comments = dict(self.comments)
         return {
-            column.name: known[number]
+            column.name: comments[number]
             for (number, has_texts), column in self.by_number.items()
-            if number in known and not has_texts
+            if number in comments and not has_texts
         }
 
     @property
@@ -192,7 +192,7 @@ class TableSpec:
     @cached_property
     def file_partitions(self) -> tuple[FilePartition, ...]:
         """The file partitions by the columns of the stored table. Raises PartitionColumnError if it can have none."""
-        found: list[FilePartition] = []
+        partitions: list[FilePartition] = []
         for transform, number, buckets in self.partitions:
             column = self.by_number.get((number, False))
             if column is None:
@@ -200,15 +200,15 @@ class TableSpec:
                     f"{self.relation} no longer has a column by which it is partitioned: change its partition_by"
                 )
             is_hidden = self.settings.abilities.hides_partitions
-            found.append(FilePartition(column.name, column.type, transform, buckets, is_hidden))
-        if (reason := why_not_partitioned(found, self.names)) is not None:
+            partitions.append(FilePartition(column.name, column.type, transform, buckets, is_hidden))
+        if (reason := partitioning_problem(partitions, self.names)) is not None:
             raise PartitionColumnError(f"{self.relation} cannot be partitioned as its partition_by says: {reason}")
-        return tuple(found)
+        return tuple(partitions)
 
     @cached_property
     def stored(self) -> pa.Schema:
         """All of the stored table's columns. Raises ReservedColumnError if two had the same name."""
-        return with_more(
+        return with_extra_columns(
             self.schema, self.form, self.relation.table, has_field_ids=self.settings.abilities.has_field_ids
         )
 
@@ -223,7 +223,7 @@ class TableSpec:
         numbered = {*zip(self.attnums, self.relation.names, strict=True), *self.protected}
         return tuple(name for _, name in sorted(numbered))
 
-    def why_unfit(self, name: str) -> str:
+    def unfit_warning(self, name: str) -> str:
         """Return what becomes of a column's values that its type cannot hold, for a line that begins with them."""
         ordinal = self.relation.names.index(name)
         type_, texts = self.columns[ordinal].type.spark_type, self.by_number.get((self.attnums[ordinal], True))
@@ -237,9 +237,9 @@ class TableSpec:
 
     def has_protected(self, settings: TableSettings, numbers: Mapping[str, int]) -> bool:
         """Return whether all columns to be masked or left out are there, those with known numbers under these."""
-        there = {name: number for number, name in self.protected}
-        return settings.protected <= there.keys() and all(
-            numbers.get(name, number) == number for name, number in there.items()
+        protected = {name: number for number, name in self.protected}
+        return settings.protected <= protected.keys() and all(
+            numbers.get(name, number) == number for name, number in protected.items()
         )
 
     @property

@@ -48,5 +48,5 @@ def unfit_counts(table: TableSpec, rows: Rows, chosen: NDArray[np.int64]) -> Cou
     is_chosen = np.zeros(rows.values.num_rows, bool)
     is_chosen[chosen] = True
     names = {table.columns[column.ordinal].name for column in table.written if not column.refuses}
-    found = {name: sum(bool(is_chosen[row]) for row in texts) for name, texts in rows.unfit.items() if name in names}
-    return Counter({name: count for name, count in found.items() if count})
+    counts = {name: sum(bool(is_chosen[row]) for row in texts) for name, texts in rows.unfit.items() if name in names}
+    return Counter({name: count for name, count in counts.items() if count})

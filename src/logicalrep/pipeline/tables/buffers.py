@@ -153,7 +153,7 @@ class TableBuffers:
             described = self._catalog.refresh([table.oid]).describe(table.oid, new)
             if described is None:
                 return False
-            now, has_all = described.now, described.has_all
+            now, has_all = described.catalog_table, described.has_all
             if now is None:
                 raise NeedsResync("it was dropped before its changes were proven")
         if not self._writer.apply(table, copy, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows):
@@ -193,11 +193,11 @@ class TableBuffers:
                 break
         pending = work.pending
         if isinstance(pending, PartitionsLoad):
-            self._writer.put_in(table, copy, now, loaded, pending.partitions)
+            self._writer.replace_rows_by_key(table, copy, now, loaded, pending.partitions)
             work.pending = BufferedChanges(table.folder, pending.reason)
             self.save_pending_load(work.pending)
         else:
-            self._writer.put_in(table, copy, now, loaded, ())
+            self._writer.replace_rows_by_key(table, copy, now, loaded, ())
         if loaded.part is not None:
             self.end_request(loaded.part)
         return self.apply(table, copy, work)

@@ -8,7 +8,7 @@ from functools import partial
 from logicalrep.observe.events import WarningIssued
 from logicalrep.pipeline.apply.other_settings import change_partitions, change_write_mode
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
-from logicalrep.pipeline.catalog.proof import ATTACHED, latest, reason_to_load
+from logicalrep.pipeline.catalog.proof import ATTACHED, latest_description, reason_to_load
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.fitting import refuse_unfit
 from logicalrep.pipeline.schema.table_settings import WriteMode
@@ -46,7 +46,7 @@ class Differences:
             self.writer.adopt(table, table.copy, now.head)
         if isinstance(table.phase, Following):
             self._compare(table, table.phase.copy, now, position)
-        described = now.now.table
+        described = now.catalog_table.table
         table.server_files = frozenset(oid for oid, _ in described.files)
         is_as_before = described.has_protected(self.context.settings.of(table.name), self.loads.numbers(table))
         table.columns = described.sent_names if is_as_before else ()
@@ -61,17 +61,17 @@ class Differences:
             self.failures.run(table, partial(self._change_write_mode, table, copy, settings.write_mode))
         is_followed = isinstance(table.phase, Following)
         if is_followed and copy.stored.table.settings.partition_by != settings.partition_by:
-            wanted = found.now.table
+            wanted = found.catalog_table.table
             # A column that is new on the server comes to the table first.
             if {rule.number for rule in wanted.partitions} <= {*copy.stored.table.attnums}:
                 self.failures.run(table, partial(self._change_partitions, table, copy, wanted))
         phase, before = table.phase, copy.stored.table
         if not isinstance(phase, Following):
             return
-        found.now.refuse_incomplete_old_rows()
-        reason = reason_to_load(before, found.now)
+        found.catalog_table.refuse_incomplete_old_rows()
+        reason = reason_to_load(before, found.catalog_table)
         if reason is None:
-            unsent = self.catalog.unsent_partitions(before, found.now.table)
+            unsent = self.catalog.unsent_partitions(before, found.catalog_table.table)
             # Rows that wait for the catalog are applied before a partition is put in among them.
             if unsent is None or (unsent and phase.unproven is not None):
                 return
@@ -80,14 +80,14 @@ class Differences:
                 return
         if reason is not None:
             self.loads.load(table, reason)
-        elif latest(before, found.now) == before:
+        elif latest_description(before, found.catalog_table) == before:
             table.update(replace(phase, later=None))
-        elif phase.later is None or phase.later[0] != found.now:
+        elif phase.later is None or phase.later[0] != found.catalog_table:
             # Rows from before the change may still come.
-            table.update(replace(phase, later=(found.now, found.head)))
+            table.update(replace(phase, later=(found.catalog_table, found.head)))
         elif position >= phase.later[1]:
             table.update(replace(phase, later=None))
-            self.failures.run(table, partial(self.writer.describe, table, copy, found.now))
+            self.failures.run(table, partial(self.writer.describe, table, copy, found.catalog_table))
 
     def _change_partitions(self, table: Table, copy: Copy, wanted: TableSpec) -> None:
         refuse_unfit(wanted, {})

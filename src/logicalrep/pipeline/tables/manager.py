@@ -147,7 +147,7 @@ class TableManager:
             if known is not None and known.is_asked_for:
                 self._guard.forget_numbers(now.oid)
             settings = self._settings.of(name)
-            numbers = {column: number for number, column in now.now.table.protected}
+            numbers = {column: number for number, column in now.catalog_table.table.protected}
             self._patience.run(partial(self._guard.learn_numbers, now.oid, settings, numbers))
 
     def _rename(self, names: Mapping[int, TableName]) -> None:

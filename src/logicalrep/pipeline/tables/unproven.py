@@ -53,8 +53,8 @@ class UnprovenChanges:
             if described is None:
                 table.update(replace(phase, unproven=unproven))
                 behind.append(str(table.name))
-            elif described.now is not None:
-                found.append(Ready(table, changes, described.now, described.has_all))
+            elif described.catalog_table is not None:
+                found.append(Ready(table, changes, described.catalog_table, described.has_all))
             else:
                 self.context.observer.on_event(
                     WarningIssued(

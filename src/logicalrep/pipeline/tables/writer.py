@@ -19,13 +19,13 @@ from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.apply.reshaping import reshape
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
-from logicalrep.pipeline.catalog.evolution import Evolution, evolution, evolution_of_texts
+from logicalrep.pipeline.catalog.evolution import Evolution, evolution, evolution_with_text_columns
 from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
 from logicalrep.pipeline.catalog.proof import (
     ATTACHED,
     first_messages,
-    latest,
-    proven,
+    latest_description,
+    proven_descriptions,
     reason_to_load,
     with_filled_partitions,
     with_partitions_of,
@@ -46,13 +46,13 @@ from logicalrep.pipeline.history.companion import (
     Companion,
     add_marked_files,
     apply_companion,
+    companions_of,
     compare_companion,
     damaged,
     opened_companions,
     replaced_companion,
-    wanted,
 )
-from logicalrep.pipeline.history.partition_rows import put_in
+from logicalrep.pipeline.history.partition_rows import replace_rows_by_key
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.changed_columns import changed_columns
@@ -127,7 +127,7 @@ class TableWriter:
             return
         if table.is_whole:
             then, now = int(copy.application.split("/")[2]), Timeline(self._system, self.timeline)
-            reason = self._catalog.why_not_reached(applied, Timeline(self._system, then), now)
+            reason = self._catalog.divergence_reason(applied, Timeline(self._system, then), now)
             if reason is not None or applied > head:
                 raise NeedsResync(reason or f"its rows are at {applied}, and the server's WAL ends at {head}")
         if application != copy.application:
@@ -201,7 +201,7 @@ class TableWriter:
         try:
             first = first_messages(stored.table, changes.relations)
             before = with_filled_partitions(stored.table, first)
-            described = [] if now is None else proven(before, now, changes.relations)
+            described = [] if now is None else proven_descriptions(before, now, changes.relations)
             parts = runs(before, described, changes.batches)
             if now is not None and before is not stored.table:
                 self._catalog.prove_rows_stayed(now.table, first, parts)
@@ -229,7 +229,7 @@ class TableWriter:
                 return self._apply_as_described(table, copy, changes, upto, may_lack_rows)
             except NeedsTexts as needed:
                 # Each time one more column has its texts.
-                evolutions = [evolution_of_texts(stored.table, needed.names) for stored in copy.stored_tables]
+                evolutions = [evolution_with_text_columns(stored.table, needed.names) for stored in copy.stored_tables]
                 self._reshape(table, copy, evolutions)
 
     def _apply_as_described(
@@ -250,7 +250,7 @@ class TableWriter:
         """Count values that their column's type cannot hold; say it for the first ones of a column since its load."""
         for name, count in unfit.items():
             if not table.unfit[name]:
-                text = copy.stored.table.why_unfit(name)
+                text = copy.stored.table.unfit_warning(name)
                 self._observer.on_event(WarningIssued(f"{table.name}: {count:,} values of {name} {text}"))
             table.unfit[name] += count
 
@@ -287,7 +287,7 @@ class TableWriter:
 
     def describe(self, table: Table, copy: Copy, now: CatalogTable) -> None:
         """Bring a table's copy, which has all rows from before it, to the description of now. Raises NeedsResync."""
-        self._evolve(table, copy, latest(copy.stored.table, now), now)
+        self._evolve(table, copy, latest_description(copy.stored.table, now), now)
 
     def change_all(self, copy: Copy, change_one: Callable[[StoredTable, Engine], int]) -> int:
         """Change a table and those beside it in the same way; return the sum of what that returns."""
@@ -304,7 +304,6 @@ class TableWriter:
         self._reshape(table, copy, [evolution(stored.table, after, now) for stored in copy.stored_tables])
 
     def _reshape(self, table: Table, copy: Copy, evolutions: Sequence[Evolution]) -> None:
-        """Give the stored tables of a table, in their order, other columns and keys."""
         before = copy.stored.table
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
         for stored, each in reversed([*zip(copy.stored_tables, evolutions, strict=True)]):
@@ -312,7 +311,6 @@ class TableWriter:
         self._tell_changes(table, copy, before)
 
     def _tell_changes(self, table: Table, copy: Copy, before: TableSpec) -> None:
-        """Tell what is different in a table's columns, if anything is."""
         if changes := changed_columns(before, copy.stored.table):
             self._observer.on_event(SchemaChanged(table.name, changes))
 
@@ -350,7 +348,7 @@ class TableWriter:
         stored, before_application = (None, None) if before is None else (before.stored, before.application)
         companions: dict[Companion, StoredTable] = {}
         # They come first: after a kill the load begins anew, and so do they, at its position.
-        for each in wanted(loaded.table):
+        for each in companions_of(loaded.table.settings):
             described = replace(loaded.table, companion=each)
             new = NewTable(described, loaded.files, position, loaded.load, self._keep_hours)
             make = partial(replaced_companion, self._tables, table.folder, loaded, new, self._engine, buffered=buffered)
@@ -368,7 +366,7 @@ class TableWriter:
             self._tell_changes(table, copy, earlier)
         return copy
 
-    def put_in(
+    def replace_rows_by_key(
         self, table: Table, copy: Copy, now: CatalogTable, loaded: CopiedTable, partitions: Sequence[int]
     ) -> None:
         """Put rows of new partitions, or of a part, in by key; the table has all others as of the snapshot.
@@ -380,7 +378,7 @@ class TableWriter:
         reason = reason_to_load(stored.table, now, partitions)
         if reason is not None or now.table.key is None:
             raise NeedsResync(reason or ATTACHED)
-        after = latest(stored.table, now).with_texts_of(loaded.unfit)
+        after = latest_description(stored.table, now).with_texts_of(loaded.unfit)
         if loaded.part is not None:
             after = with_partitions_of(after, stored.table)
         if not is_same_shape(stored.table, after) or after.texts != stored.table.texts:
@@ -389,7 +387,9 @@ class TableWriter:
         for each in reversed(copy.stored_tables):
             described = evolution(each.table, after, now).table
             rows = loaded.described(described)
-            self._run(each, partial(put_in, each, described, rows, stored.folder, copy.application, self._engine))
+            self._run(
+                each, partial(replace_rows_by_key, each, described, rows, stored.folder, copy.application, self._engine)
+            )
         self._count_unfit(table, copy, loaded.unfit)
 
 

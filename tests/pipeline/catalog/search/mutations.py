@@ -46,29 +46,29 @@ def _in_text(target: Any, name: str, *replaced: tuple[str, str]) -> Mutation:
 
 
 def _read_by_names(patch: pytest.MonkeyPatch) -> None:
-    def reading(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tuple[int, ...] | None:
+    def match_columns(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tuple[int, ...] | None:
         numbers = {name: number for table in (before, now.table) for number, name, *_ in table.evidence.columns}
         found = tuple(numbers[name] for name, *_ in relation.columns if name in numbers)
         return found if len(found) == len(relation.columns) else None
 
-    patch.setattr(proof, "reading", reading)
+    patch.setattr(proof, "match_columns", match_columns)
 
 
 def _first_reading(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(proof, "sum", lambda numbers: min(1, sum(numbers)), raising=False)
-    ways = proof.Ways
-    patch.setattr(proof, "Ways", lambda _, numbers: ways(1, numbers))
+    ways = proof.Matches
+    patch.setattr(proof, "Matches", lambda _, numbers: ways(1, numbers))
 
 
 def _key_of_before(patch: pytest.MonkeyPatch) -> None:
-    of_relation = proof.key_of
+    of_relation = proof.proven_key
 
     def key(before: TableSpec, after: TableSpec, relation: SentRelation, numbers: dict[str, int]) -> Any:
         if relation.replica_identity == ReplicaIdentity.FULL.value:
-            return proof.numbers_of_key(before)
+            return proof.key_numbers(before)
         return of_relation(before, after, relation, numbers)
 
-    patch.setattr(proof, "key_of", key)
+    patch.setattr(proof, "proven_key", key)
 
 
 def _any_publication(patch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def _texts_by_type_of_arrow(patch: pytest.MonkeyPatch) -> None:
 
 
 def _all_born(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(partitions, "query_born_partitions", lambda _, oids: set(oids))
+    patch.setattr(partitions, "query_created_partitions", lambda _, oids: set(oids))
 
 
 def _nulls_for_unsent_values(patch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def _told_by_names(patch: pytest.MonkeyPatch) -> None:
         return stored
 
     patch.setattr(TableWriter, "open", opened)
-    _returns(proof, "_of_partitions", None)(patch)
+    _returns(proof, "_partition_reason", None)(patch)
     _any_publication(patch)
 
 
@@ -147,16 +147,16 @@ def _nulls_for_unchanged_values(patch: pytest.MonkeyPatch) -> None:
 MUTATIONS: dict[str, Mutation] = {
     "columns are told by their names": _read_by_names,
     "the first of several readings is taken": _first_reading,
-    "a column that was not published before is taken": _returns(proof, "_of_columns", None),
+    "a column that was not published before is taken": _returns(proof, "_column_reason", None),
     "the key of before is taken with REPLICA IDENTITY FULL": _key_of_before,
-    "new files are not noticed": _returns(proof, "_of_files", None),
+    "new files are not noticed": _returns(proof, "_file_reason", None),
     "TRUNCATE explains each new file": _in_text(
         definitions,
         "_WRITTEN",
         ("columns.count, columns.sum, columns.max, defaults.count, defaults.sum, defaults.max", "1"),
     ),
     "a table that was unlogged is not noticed": _in_text(definitions, "_LOGGED", ("|| reltoastrelid", "")),
-    "a partition that goes is not noticed": _returns(proof, "_of_partitions", None),
+    "a partition that goes is not noticed": _returns(proof, "_partition_reason", None),
     "a partition that goes and comes is not noticed": _in_text(definitions, "_PARTS", ("link.xmin::text", "'1'")),
     "a partition that comes and goes is not noticed": lambda patch: patch.setattr(
         table_writer, "with_filled_partitions", lambda table, relations: table
@@ -164,9 +164,9 @@ MUTATIONS: dict[str, Mutation] = {
     "a partition that is emptied where it is made is not noticed": _returns(Catalog, "prove_rows_stayed", None),
     "each new partition counts as made as one": _all_born,
     "a partition is made as one if a transaction attached it": _in_text(
-        partitions, "_BORN", ("AND attribute.cmin = type.cmin", ""), ("AND attribute.xmax = '0'::xid", "")
+        partitions, "_CREATED", ("AND attribute.cmin = type.cmin", ""), ("AND attribute.xmax = '0'::xid", "")
     ),
-    "other texts of types are not noticed": _returns(proof, "_texts_stay", True),
+    "other texts of types are not noticed": _returns(proof, "_are_stored_texts_valid", True),
     "a label that is renamed and renamed back is not noticed": _in_text(
         definitions, "_TYPE_PARTS", ("enum.xmin::text::bigint", "1::bigint")
     ),
@@ -174,7 +174,7 @@ MUTATIONS: dict[str, Mutation] = {
         definitions, "_TYPE_PARTS", ("NULL, relnatts", "NULL, 1")
     ),
     "labels that are not known are taken": _returns(table_writer, "unknown_labels", {}),
-    "new labels within other types are taken": _returns(proof, "has_new_label_that_rows_hide", False),
+    "new labels within other types are taken": _returns(proof, "has_unsearchable_new_label", False),
     "values are taken as texts of another type": _texts_by_type_of_arrow,
     "another publication is not noticed": _any_publication,
     "a refresh counts that is too early": _returns(catalog, "query_visibility", Visibility(1 << 30, frozenset())),

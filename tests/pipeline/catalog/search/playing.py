@@ -22,7 +22,7 @@ from logicalrep.observe.events import LoadsNeeded, RunEvent, TableStopped
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog as catalogs
 from logicalrep.pipeline.catalog.catalog import Catalog
-from logicalrep.pipeline.catalog.definitions import one_state
+from logicalrep.pipeline.catalog.definitions import catalog_snapshot
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.loop import TablesStoppedError
@@ -379,7 +379,7 @@ def _early_refreshes(dsn: str, number: int) -> Iterator[None]:
                 is_early = getattr(asked, "is_for_rows", False) and left[0] > 0
                 left[0] -= is_early
             if not is_early:
-                with one_state(connection):
+                with catalog_snapshot(connection):
                     yield
                 return
             with connection.transaction():
@@ -395,7 +395,7 @@ def _early_refreshes(dsn: str, number: int) -> Iterator[None]:
                 asked.is_for_rows = False
 
         with (
-            mock.patch.object(catalogs, "one_state", early_state),
+            mock.patch.object(catalogs, "catalog_snapshot", early_state),
             mock.patch.object(Catalog, "refresh", early_refresh),
         ):
             yield
