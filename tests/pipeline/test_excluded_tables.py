@@ -1,4 +1,4 @@
-"""Tables that are excluded: neither loaded nor followed, and whole again once they are not excluded any more."""
+"""Tables that are excluded: neither loaded nor replicated, and whole again once they are not excluded any more."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def published(db: Database) -> object:
 
 def test_an_excluded_table_is_not_published_not_loaded_and_said(shop: Database, tmp_path: Path) -> None:
     said = warned_of(shop, tmp_path, exclude_tables=["audit,bare"])
-    assert said == [
-        "excluded, so neither loaded nor followed: public.audit, public.bare; rows that are there already stay"
-    ]
+    assert said == ["excluded, so neither loaded nor replicated: public.audit, public.bare; their stored rows stay"]
     assert published(shop) == "customer,orders"
     assert find_differences(shop.dsn, str(tmp_path), OTHERS) == {}
     assert not (tmp_path / "public" / "audit").exists()
@@ -57,7 +55,7 @@ def test_a_later_run_excludes_a_table_and_the_next_one_has_it_again(shop: Databa
     replicate_once(shop, tmp_path)
     shop.execute("UPDATE audit SET what = 'before'")
     said = warned_of(shop, tmp_path, exclude_tables=["audit"])
-    assert [text for text in said if text.startswith("excluded, so neither loaded nor followed: public.audit;")]
+    assert [text for text in said if text.startswith("excluded, so neither loaded nor replicated: public.audit;")]
     assert published(shop) == "customer,orders"
     shop.execute("DELETE FROM audit WHERE ctid IN (SELECT ctid FROM audit LIMIT 3)", "DELETE FROM orders WHERE id < 9")
     warned_of(shop, tmp_path, exclude_tables=["audit"])

@@ -279,7 +279,7 @@ def test_a_table_that_became_replicable_is_no_longer_reported(shop: Database, tm
         shop.execute("ALTER TABLE bare REPLICA IDENTITY FULL")
         eventually(lambda: "public.bare is not replicated" not in got(heard.address))
     (text,) = heard.solved
-    assert text.startswith("public.bare is not replicated, as nothing tells its rows apart")
+    assert text.startswith("public.bare is not replicated, as nothing identifies its rows")
 
 
 def test_the_tables_of_the_page_are_searched_and_sorted() -> None:

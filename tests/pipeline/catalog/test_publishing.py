@@ -160,7 +160,7 @@ def test_a_table_whose_writes_fail_since_it_is_published_leaves_the_publication(
     published = ensured(db18)
     assert (names(published), [warning.partition(", as ")[0] for warning in published.warnings]) == (
         [],
-        ["public.t is not replicated any more"],
+        ["public.t is no longer replicated"],
     )
     db18.execute("UPDATE t SET v = 2", "DELETE FROM t")
 
@@ -235,7 +235,7 @@ def test_a_publication_sends_generated_columns_from_the_start_where_a_table_need
 
 WANTED = {
     "a table that is not there": ("absent", "there is no such table"),
-    "a partition": ("leaf", "public.leaf is a partition, which is replicated with public.root: name that"),
+    "a partition": ("leaf", "public.leaf is a partition, which is replicated with public.root: name public.root"),
     "a view": ("seen", r"does not carry views \(public.seen\)"),
     "a table without a key": ("bare", r"run ALTER TABLE public\.bare REPLICA IDENTITY FULL"),
 }
@@ -361,7 +361,7 @@ def test_excluded_tables_leave_the_publication_with_a_log_line(db: Database) -> 
         "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY LIST (id)",
         "CREATE TABLE part PARTITION OF parted DEFAULT",
     )
-    said = "excluded, so neither loaded nor followed: {}; rows that are there already stay"
+    said = "excluded, so neither loaded nor replicated: {}; their stored rows stay"
     # Nor is told what would have to be done for it to be published.
     first = ensured(db, excluded="two,bare")
     assert (names(first), first.warnings) == (
@@ -375,7 +375,7 @@ def test_excluded_tables_leave_the_publication_with_a_log_line(db: Database) -> 
         assert [str(table) for table in query_published_tables(connection, (NAME,))] == ["public.one", "public.two"]
     for excluded, reason in (
         ("nope", "public.nope cannot be replicated: there is no such table in this database"),
-        ("part", "public.part is a partition, which is replicated with public.parted: name that"),
+        ("part", "public.part is a partition, which is replicated with public.parted: name public.parted"),
     ):
         with pytest.raises(PublicationNeededError, match=reason):
             ensured(db, excluded=excluded)

@@ -63,7 +63,7 @@ def test_every_mistake_is_reported_at_once_with_its_line(tmp_path: Path) -> None
         "7: public.a.b has 3 parts; schema.table is expected",
         "9: public.a.b has 'history' twice, first in line 8",
         "10: customer must be a mapping",
-        "11: audit: append keeps changes as they are, and unrepresentable = text changes values: leave one of them out",
+        "11: audit: append stores changes unaltered, and unrepresentable = text alters values: remove one of the two",
         "14: the file has no setting 'defaults': it has tables",
     ]
 
@@ -159,7 +159,7 @@ def test_a_key_of_its_own(shop: Database, tmp_path: Path) -> None:
         "ALTER TABLE full_rows ADD CONSTRAINT later UNIQUE (a, b) DEFERRABLE",
     ):
         shop.execute(statement)
-        with pytest.raises(ConfigError, match=r"give public\.full_rows the key b, a, for which it needs REPLICA"):
+        with pytest.raises(ConfigError, match=r"give public\.full_rows the key b, a: it needs REPLICA"):
             replicate_once(shop, tmp_path, config=config)
     shop.execute(
         "CREATE UNIQUE INDEX by_both ON full_rows (a, b)", "INSERT INTO full_rows VALUES (1, 'x', 1), (1, 'y', 1)"

@@ -137,6 +137,6 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unrepresentable", ["null", "text"])
 def test_changes_are_not_kept_with_other_values(unrepresentable: Literal["null", "text"]) -> None:
-    with pytest.raises(OptionError, match="leave one of them out") as raised:
+    with pytest.raises(OptionError, match="remove one of the two") as raised:
         TableSettings(append=True, unrepresentable=unrepresentable)
     assert raised.value.code == "OPTION_INVALID"

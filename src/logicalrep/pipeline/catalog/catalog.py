@@ -1,4 +1,4 @@
-"""The connection that reads the server's catalog for the loop: the publication, the tables' definitions, the slot."""
+"""The connection that reads the publication, the tables' definitions and the slot from the server's catalog."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from logicalrep_runtime.scalars import Lsn
 _Result = TypeVar("_Result")
 
 _LOCK_TIMEOUT = "500ms"
-"""The longest wait for a table that another session alters: the loop waits meanwhile.
+"""The longest wait for a table that another session alters, as the replication loop waits too.
 
-It is shorter than deadlock_timeout is by default: this session gives way before the server ends another one.
+It is shorter than the default deadlock_timeout: this session gives up before PostgreSQL cancels the other session.
 """
 
 _PARTITIONS = """
@@ -55,19 +55,18 @@ class ServerTable:
 
     oid: int
     catalog_table: CatalogTable
-    """The table as the catalog describes it."""
     head: Lsn
-    """The end of the WAL after that was read."""
+    """The end of the WAL after the catalog was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedChanges:
-    """What one state of the catalog says of a table's changes."""
+    """A table's description in one state of the catalog, for changes of the table."""
 
     catalog_table: CatalogTable | None
-    """The table; None if it was dropped."""
+    """None if the table was dropped."""
     has_all: bool
-    """Whether that state has the transactions of all rows."""
+    """Whether the state includes the transactions of all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +74,14 @@ class CatalogRefresh:
     """One state of the catalog."""
 
     tables: Mapping[int, CatalogTable]
-    """The tables that were asked for, by their OIDs; one that is not there is gone."""
+    """The requested tables by their OIDs, without dropped tables."""
     visibility: Visibility
-    """The transactions whose changes the catalog has."""
+    """The transactions that the state includes."""
 
     def describe(self, oid: int, changes: TableChanges, *, needs_all: bool = False) -> DescribedChanges | None:
-        """Return the table that changes were made to; None while the catalog lacks transactions that describe it.
+        """Return the table's description for its changes; None while the state lacks transactions that it needs.
 
-        Those are the transactions of the Relation messages; with `needs_all` the transactions of all rows too.
+        It needs the transactions of the Relation messages, and with `needs_all` the transactions of all rows.
         """
         has_all = all(map(self.visibility.sees, changes.xids))
         has_messages = all(self.visibility.sees(relation.xid) for relation in changes.relations)
@@ -91,7 +90,7 @@ class CatalogRefresh:
 
 
 class Catalog:
-    """Reads the catalog, whenever the server is there."""
+    """Reads the catalog, and waits while the server is unavailable."""
 
     def __init__(
         self,
@@ -103,9 +102,16 @@ class Catalog:
         waiting: Wait,
         limits: Limits,
     ) -> None:
-        """Take the server, the publication, the slot, and the warnings that are not to be repeated.
+        """Take the server, the publication and the slot.
 
-        `waiting` says how the server is waited for while it is away; `limits` are those of the run.
+        Args:
+            settings: the settings of the run.
+            publication: the publication's name.
+            slot: the slot's name.
+            observer: the observer of warnings.
+            issued_warnings: the warnings that must not be repeated.
+            waiting: the waiting while the server is unavailable.
+            limits: the limits of the run.
         """
         self._settings, self._limits = settings, limits
         self._publication = publication
@@ -130,41 +136,39 @@ class Catalog:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for another refresh."""
         return time.monotonic() >= self._next
 
     def refresh_soon(self) -> None:
-        """Make the next refresh due."""
         self._next = 0.0
 
     def query_tables(self) -> dict[TableName, ServerTable] | None:
-        """Return the tables to replicate by their names; new ones are added to a publication of ours.
+        """Return the tables to replicate by their names, after adding new tables to a publication of ours.
 
-        Returns None while another session alters a table: what waited for it would hold up the others.
+        Returns None while another session alters a table: waiting for it would delay all tables.
         """
         self._next = time.monotonic() + self._limits.catalog_seconds
         try:
             return self.run(self._query_published)
         except LOCKED:
             self._warn(
-                "another session has locked a table, as ALTER TABLE does: whether tables are new or changed is found "
-                "out once it has ended"
+                "another session has locked a table, as ALTER TABLE does: replicate will look for new or changed "
+                "tables when that session finishes"
             )
             return None
 
     def refuse_synchronous(self) -> None:
-        """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender; check now and then."""
+        """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender; check once per catalog interval."""
         if time.monotonic() >= self._next_standby:
             self._next_standby = time.monotonic() + self._limits.catalog_seconds
             if warning := self.run(lambda connection: refuse_synchronous(connection, self._slot)):
                 self._warn(warning)
 
     def caught_up(self, lsn: Lsn) -> datetime | None:
-        """Return the server's time at the last refresh by which all that had committed is before an LSN."""
+        """Return the server's time of the last refresh whose end of the WAL is not after an LSN."""
         return self._heads.caught_up(lsn)
 
     def describe_retained(self) -> str:
-        """Say how much WAL the slot retains, and how much more it may."""
+        """Return a sentence about the WAL that the slot retains, and may retain."""
         slot = self.query_slot()
         text = f"the slot retains {slot.retained_bytes >> 20:,} MiB of WAL"
         if slot.wal_status is None:
@@ -174,17 +178,17 @@ class Catalog:
         return f"{text}, with {slot.safe_wal_size >> 20:,} MiB left of max_slot_wal_keep_size"
 
     def query_slot(self) -> Slot:
-        """Return the slot as it is. Raises SlotError if there is none, or it is lost."""
+        """Return the slot. Raises SlotError if it does not exist or is lost."""
         return self.run(lambda connection: query_slot(connection, self._slot))
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
-        """Return the result of an action on the connection; try again while the server is away."""
-        # Tables that wait for the destination ask from threads of their own.
+        """Return the result of an action on the connection; retry while the server is unavailable."""
+        # Tables that wait for the destination call this in threads of their own.
         with self._lock:
             return self._connection.run(action)
 
     def refresh(self, oids: Collection[int]) -> CatalogRefresh:
-        """Return tables as the catalog describes them now. It waits for no lock."""
+        """Return the current state of the catalog for tables. It waits for no lock."""
         return self.run(lambda connection: self._refresh(connection, oids))
 
     def _refresh(self, connection: Connection, oids: Collection[int]) -> CatalogRefresh:
@@ -196,13 +200,13 @@ class Catalog:
         return query_catalog_tables(connection, oids, (self._publication,), self._settings.of)
 
     def unproven_partitions(self, previous_spec: TableSpec, current_spec: TableSpec) -> tuple[int, ...]:
-        """Return the new partitions that may have rows, or may have had some, from before they were partitions."""
+        """Return the new partitions that may have, or may have had, rows from before they were partitions."""
         return self.run(lambda connection: query_unproven_partitions(connection, previous_spec, current_spec))
 
     def unsent_partitions(self, previous_spec: TableSpec, current_spec: TableSpec) -> tuple[int, ...] | None:
-        """Return the new partitions that may have rows now from before they were partitions.
+        """Return the new partitions that may still have rows from before they were partitions.
 
-        Returns None while another session alters one that would have to be read.
+        Returns None while another session alters such a partition.
         """
         unproven = self.unproven_partitions(previous_spec, current_spec)
         try:
@@ -214,15 +218,15 @@ class Catalog:
     def prove_rows_stayed(
         self, current_spec: TableSpec, first_messages: Mapping[int, SentRelation], changes: Sequence[Run]
     ) -> None:
-        """Prove that rows which were written to new partitions went by changes alone.
+        """Prove that no TRUNCATE of a new partition removed rows.
 
         Args:
-            now: the table's present description.
-            first: the first message of each new partition, by the partitions' OIDs.
-            changes: the table's changes, those of the transactions of these messages and later ones.
+            current_spec: the table's current description.
+            first_messages: the first message of each new partition, by the partition's OID.
+            changes: the table's changes from the transactions of these messages on.
 
         Raises:
-            NeedsResync: some may be gone otherwise.
+            NeedsResync: a TRUNCATE may have removed rows.
             NotProvenYetError: another session alters the table.
         """
         written = WrittenRows(
@@ -235,12 +239,12 @@ class Catalog:
             raise NotProvenYetError from None
 
     def query_partitions(self, oids: Collection[int]) -> Mapping[int, int]:
-        """Return the partitions of tables, of all levels, by their OIDs, each with the OID of its table."""
+        """Return the table's OID for each partition's OID, for the partitions of tables at all levels."""
         return self.run(lambda connection: dict(connection.execute(_PARTITIONS, (list(oids),)).fetchall()))
 
     def divergence_reason(self, lsn: Lsn, read_timeline: Timeline, server_timeline: Timeline) -> str | None:
-        """Return why the server's WAL, on the timeline `now`, has not what was read up to an LSN; None if it has."""
-        # A standby tells none.
+        """Return why the server's WAL does not continue the WAL that was read up to an LSN; None if it does."""
+        # The timeline of a standby is unknown.
         if read_timeline == server_timeline or 0 in (read_timeline.id, server_timeline.id):
             return None
         return self.run(
@@ -251,13 +255,13 @@ class Catalog:
         published = ensure_publication(connection, self._publication, self._settings, at_start=False)
         warnings = set(published.warnings)
         with catalog_snapshot(connection):
-            # One state of the catalog tells names and columns: a table may be renamed before the next query.
+            # Names and columns come from one snapshot: somebody may rename a table between two queries.
             catalog_tables = self._query_tables(connection, [table.oid for table in published.listed])
         refreshed_at, head = query_server_time(connection), query_wal_head(connection)
         self._heads.record_end(refreshed_at, head)
         for oid in [oid for oid, catalog_table in catalog_tables.items() if not catalog_table.table.relation.columns]:
             name = catalog_tables.pop(oid).table.relation.table
-            warnings.add(f"{name} is not replicated, as it has no columns to be written; it is once it has one")
+            warnings.add(f"{name} is not replicated, as it has no columns to write: replicate loads it once it has one")
         for warning in sorted(warnings):
             self._warn(warning)
         for warning in sorted(self._table_warnings - warnings):

@@ -1,4 +1,4 @@
-"""Columns whose texts change without a change of their rows: names of other objects, and sums of money."""
+"""Columns whose texts change while PostgreSQL sends no change: names of other objects, and sums of money."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from logicalrep_runtime.errors import LogicalRepError
 
 _DEPENDENT = {oid: row.text_depends_on for row in TABLE if row.text_depends_on for oid in (row.oid, row.array_oid)}
 _TYPES = sorted(_DEPENDENT)
-# The types of columns, and the types that domains, arrays, ranges and composite types are made of.
+# The types of columns, and the types within domains, arrays, ranges and composite types.
 _QUERY = """
 WITH RECURSIVE used AS (
     SELECT attrelid, attname, atttypid AS top, atttypid AS type FROM pg_attribute
@@ -34,27 +34,27 @@ WHERE type = ANY(%(types)s) ORDER BY 1, 2
 
 
 class ColumnOfNamesError(LogicalRepError, ValueError):
-    """A column whose values are the names of other objects, which get other names without a change of the row."""
+    """A column whose values are the names of other objects: PostgreSQL sends no change when these are renamed."""
 
     code = "COLUMN_OF_NAMES"
 
 
 class ChangingText(NamedTuple):
-    """A column whose texts may change."""
+    """A column whose texts may change while PostgreSQL sends no change."""
 
     column: str
     type: str
     """The name of the column's type."""
     is_money: bool
-    """Whether the texts depend on the setting `lc_monetary`; else they are names of other objects."""
+    """Whether the texts depend on the setting `lc_monetary`; otherwise they are names of other objects."""
 
 
 def query_changing_texts(
     connection: Connection, oids: Collection[int], of_ranges: str
 ) -> dict[int, list[ChangingText]]:
-    """Return the columns whose texts may change, by the tables' OIDs.
+    """Return the columns whose texts may change, by the tables' OIDs. The query waits for no lock.
 
-    `of_ranges` is the condition in SQL that finds the `pg_range` row of a `type`. The query waits for no lock.
+    `of_ranges` is the SQL condition that finds the `pg_range` row of a `type`.
     """
     parameters = {"oids": list(oids), "types": _TYPES, "first": FIRST_NAMED_TYPE}
     rows = connection.execute(_QUERY.format(of_ranges=of_ranges).encode(), parameters).fetchall()

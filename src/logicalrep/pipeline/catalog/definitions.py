@@ -1,7 +1,6 @@
-"""Tables as the server's catalog describes them, as far as their copies depend on that.
+"""The description of tables in the server's catalog.
 
-The queries wait for no lock of another session, whatever it does to a table, and see one state of the catalog if they
-are in a transaction with a snapshot.
+The queries wait for no lock of another session. In a transaction with a snapshot they see one state of the catalog.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ SELECT attrelid::bigint, attnum, attname, atttypid::bigint, atttypmod, attisdrop
 FROM pg_attribute
 WHERE attrelid = ANY(%s) AND attnum > 0 ORDER BY attrelid, attnum
 """
-# A write of a row gives it a later `xmin`, and so other sums; a row that is gone changes the counts too.
+# A statement that writes a row increases its `xmin` and so the sums; deleting a row changes the counts.
 _WRITTEN = """
 SELECT relation::bigint,
     concat_ws(':', columns.count, columns.sum, columns.max, defaults.count, defaults.sum, defaults.max)
@@ -56,12 +55,12 @@ CROSS JOIN LATERAL (
     SELECT count(*), sum(xmin::text::bigint), max(xmin::text::bigint) FROM pg_attrdef WHERE adrelid = relation
 ) AS defaults
 """
-# The value that old rows have in a column which was added after them. The table's file does not have it.
+# The value of old rows in a column that was added later. The table's file does not have this value.
 _MISSING = """
 SELECT attrelid::bigint, attname, (attmissingval::text::text[])[1] FROM pg_attribute
 WHERE attrelid = ANY(%s) AND attnum > 0 AND atthasmissing AND NOT attisdropped
 """
-# The files of a partitioned table are those of its partitions.
+# The files of a partitioned table are the files of its partitions.
 _PARTS = """
 WITH RECURSIVE parts AS (
     SELECT oid, oid AS top, NULL::oid AS above, NULL::text AS link, relkind, relfilenode
@@ -74,9 +73,9 @@ WITH RECURSIVE parts AS (
 SELECT top::bigint, oid::bigint, above::bigint, link::bigint, relkind NOT IN ('p', 'f'), relfilenode::bigint
 FROM parts ORDER BY 1, 2
 """
-# While one of these rows stays as it is, no ALTER TABLE can have made the table unlogged: the server refuses that for a
-# table that a publication names, and each rewrite by ALTER TABLE makes another TOAST table. VACUUM FULL, CLUSTER,
-# TRUNCATE and SET TABLESPACE do not.
+# While one of these rows is unchanged, no ALTER TABLE has made the table unlogged: PostgreSQL refuses that for a table
+# that a publication names, and each rewrite by ALTER TABLE creates another TOAST table. VACUUM FULL, CLUSTER, TRUNCATE
+# and SET TABLESPACE do not.
 _LOGGED = """
 SELECT prrelid::bigint, 'r' || oid || ':' || xmin::text FROM pg_publication_rel WHERE prrelid = ANY(%(oids)s)
 UNION ALL SELECT oid::bigint, 't' || reltoastrelid FROM pg_class WHERE oid = ANY(%(oids)s) AND reltoastrelid <> 0
@@ -87,7 +86,7 @@ SELECT objoid::bigint, objsubid, description FROM pg_description
 WHERE classoid = 'pg_class'::regclass AND objoid = ANY(%s) ORDER BY 1, 2
 """
 _PUBLICATIONS = "SELECT 'p' || oid || ':' || xmin::text, {} FROM pg_publication WHERE pubname = ANY(%s) ORDER BY 1"
-# The types of the columns and, within them, those of domains, arrays, ranges and composite types.
+# The types of the columns, and the types within domains, arrays, ranges and composite types.
 _TYPE_PARTS = """
 WITH RECURSIVE used AS (
     SELECT attrelid AS top, atttypid AS type FROM pg_attribute
@@ -134,7 +133,7 @@ WITH RECURSIVE used AS (
 SELECT attrelid::bigint, attnum, type::bigint, max(nesting)
 FROM used WHERE EXISTS (SELECT FROM pg_enum WHERE enumtypid = type) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
-# The labels that a type was made with, and that nothing wrote since.
+# The labels that a type was created with, if their rows are unchanged.
 _ORIGINAL_LABELS = """
 SELECT enumtypid::bigint, enum.oid::bigint FROM pg_enum AS enum JOIN pg_type AS type ON type.oid = enumtypid
 WHERE enumtypid = ANY(%s) AND enum.xmin = type.xmin AND enum.cmin = type.cmin
@@ -144,34 +143,34 @@ WHERE enumtypid = ANY(%s) AND enum.xmin = type.xmin AND enum.cmin = type.cmin
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """A table as the catalog describes it at one moment."""
+    """A table in one state of the catalog."""
 
     table: TableSpec
-    """The table under its settings: without columns that are left out, those that are hashed as text."""
+    """The table under its settings: without left-out columns, and with hashed columns as text."""
     dropped: frozenset[int]
     """The numbers of dropped columns."""
     missing: Mapping[str, frozenset[str | None]]
-    """The texts that rows older than a column have in it, by column and partition; a missing column means NULL."""
+    """The texts of old rows in columns that were added later: for each column a text per partition; NULL if absent."""
     original_labels: frozenset[tuple[int, int]] = frozenset()
-    """The labels that the types of its columns were made with, by the type's OID and their own."""
+    """The labels that its types were created with, if they are unchanged: the OIDs of type and label."""
     has_unsent_key: bool = False
-    """Whether a column of its replica identity is not sent, as it is generated, or outside of the column list."""
+    """Whether PostgreSQL does not send a column of the replica identity: it is generated, or not in the column list."""
     is_partition: bool = False
-    """Whether it is a partition of a published table, as whose rows its rows are sent."""
+    """Whether it is a partition of a published table, so that PostgreSQL sends its rows under that table's name."""
     changing_texts: tuple[ChangingText, ...] = ()
-    """The written columns whose texts change without a change of their rows."""
+    """The written columns whose texts may change while PostgreSQL sends no change."""
     old_rows: str | None = None
-    """The reason why its old rows do not tell which row changed; None if they do."""
+    """Why its old rows do not identify the changed row; None if they do."""
 
     def refuse_incomplete_old_rows(self) -> None:
-        """Raise OldRowsError if its old rows do not tell which row changed."""
+        """Raise OldRowsError if old rows do not identify the changed row."""
         if self.old_rows is not None:
             raise OldRowsError(self.old_rows)
 
 
 @contextmanager
 def catalog_snapshot(connection: Connection) -> Iterator[None]:
-    """Let all queries see the same state of the catalog."""
+    """Run queries in one snapshot of the catalog."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield
@@ -185,14 +184,14 @@ def query_catalog_tables(
     *,
     sends_generated: bool = False,
 ) -> dict[int, CatalogTable]:
-    """Return tables by their OIDs, as they are, or as they were in the snapshot that the session holds.
+    """Return tables by their OIDs, in the session's snapshot if it has one.
 
     Args:
         connection: a connection to the server.
-        oids: the tables' OIDs; those of which there is no table any more are left out.
-        publications: the publications.
+        oids: the tables' OIDs; the result lacks dropped tables.
+        publications: the names of the publications.
         settings_of: returns a table's settings.
-        sends_generated: whether a publication that is not there yet is to send stored generated columns.
+        sends_generated: whether a publication that will be created is to send stored generated columns.
     """
     major, names = server_major(connection), list(publications)
 
@@ -324,7 +323,7 @@ def missing_columns(
 def _spec_under_settings(
     settings: TableSettings, relation: TableDescription, types: TypeCatalog, **facts: Any
 ) -> TableSpec:
-    """Return a table as it is written: without columns that are left out, hashes as text."""
+    """Return the table without left-out columns, and with hashed columns as text."""
     hashed = {name for name, mask in settings.masked.items() if mask == "hashed"}
     evidence: Evidence = facts["evidence"]
     columns, of_columns, attnums = [], [], []
@@ -374,7 +373,10 @@ def query_description(
     *,
     sends_generated: bool = False,
 ) -> TableSpec | None:
-    """Return a table by its name under some settings, as `query_catalog_tables` does; None if there is none."""
+    """Return a table by its name, with the given settings; None if it does not exist.
+
+    Args are the arguments of `query_catalog_tables`.
+    """
     with catalog_snapshot(connection):
         oid = query_scalar(connection, _OID, *table)
         oids = [] if oid is None else [oid]

@@ -1,8 +1,8 @@
-"""A look on the server for rows of new partitions, which a TRUNCATE may have removed without a trace.
+"""The search on the server for rows of new partitions, which a TRUNCATE may have removed without a trace.
 
-The server sends no TRUNCATE of a partition whose rows are sent as those of its table. A partition that was there before
-the transaction gets another file; one that the same transaction made is emptied in its first file, and the catalog is
-then as without it. So what such a transaction wrote is looked for.
+PostgreSQL sends the rows of a partition under its root's name, but does not send a TRUNCATE of the partition. TRUNCATE
+of an older partition shows in the catalog, as it creates another file. In the transaction that created the partition,
+TRUNCATE empties the first file and leaves no trace. So replicate searches the server for the rows of that transaction.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ Run = tuple[TableSpec, Sequence[ChangeBatch]]
 """Changes of one description, as `runs` returns them."""
 _Key = tuple[str | None, ...]
 
-# Nothing writes the rows of system columns again: they have the transaction, or subtransaction, that made the table.
+# The rows of system columns never change: their xmin is the transaction, or subtransaction, that created the table.
 _MADE_BY = """
 SELECT attrelid::bigint, xmin::text::bigint FROM pg_attribute WHERE attrelid = ANY(%s) AND attnum = -1
 """
-# The first rows of a file are those of the transaction that made it, so that the bound ends the reading.
+# A file begins with the rows of the transaction that created it, so LIMIT ends the scan early.
 _COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM ONLY {} WHERE xmin::text::bigint = ANY(%s) LIMIT %s) AS found")
 EMPTIED = "a partition may have been truncated in the transaction that made it"
-"""The reason to load a table whose rows are not where they were written."""
+"""The reason to reload a table whose rows the search does not find."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Rows that were written to new partitions of a table, and that are looked for on the server."""
+    """Rows that transactions wrote to the partitions that they created."""
 
     spec: TableSpec
-    """The table's present description."""
+    """The table's current description."""
     publication: str
-    """The publication that has the table."""
     first_messages: Mapping[int, SentRelation]
-    """The first message of each new partition, by the partitions' OIDs."""
+    """The first message of each new partition, by the partition's OID."""
     changes: Sequence[Run]
-    """The table's changes: those of the transactions of these messages, and later ones."""
+    """The table's changes from the transactions of these messages on."""
     most_keys: int
-    """The most keys of one statement, and those that are kept as the server lacks them."""
+    """The most keys in one statement, and the most keys in memory that the server lacks."""
 
     def query_lost(self, connection: Connection) -> bool:
-        """Return whether some may be gone without a change that tells it.
+        """Return whether a TRUNCATE that PostgreSQL did not send may have removed rows.
 
-        `connection` is a session that sees the transactions. Raises one of LOCKED while another one alters the table.
+        `connection` is a session that sees the transactions. Raises one of LOCKED while another session alters the
+        table.
         """
         made_by: dict[int, int] = dict(connection.execute(_MADE_BY, (list(self.first_messages),)).fetchall())
         suspects: dict[int, dict[int, list[int]]] = {}
@@ -76,12 +76,12 @@ class WrittenRows:
             return True
 
     def _are_counted(self, connection: Connection, lsn: int, writers: Mapping[int, Sequence[int]]) -> bool:
-        """Return whether partitions have as many rows of their writers as a transaction inserted into the table.
+        """Return whether the partitions have as many rows of a transaction as it inserted into the table.
 
-        `writers` has the ids of the transaction, and of the subtransaction that made it, by the partitions' OIDs.
+        `writers` has the ids of the transaction and of the subtransaction that created the partition, by its OID.
         """
         if query_row_filter(connection, self.spec.relation.table, (self.publication,)) is not None:
-            # Rows that are not sent would count too.
+            # The count would include rows that PostgreSQL does not send.
             return False
         inserted = counted = 0
         for batch in (batch for _, batches in self.changes for batch in batches):
@@ -95,7 +95,7 @@ class WrittenRows:
         return counted >= inserted
 
     def _are_keys_there(self, connection: Connection, lsn: int) -> bool:
-        """Return whether the server has a row of each key that a transaction left."""
+        """Return whether the server has a row for each key that a transaction wrote and nothing removed later."""
         spec, numbers = self.spec, key_numbers(self.spec)
         name, oid = spec.relation.table, spec.relation.relation_id
         are_known = all({*table.attnums} >= {*(numbers or ())} for table, _ in self.changes)
@@ -115,7 +115,7 @@ class WrittenRows:
         return not absent or not self._are_left(absent, numbers, lsn)
 
     def _are_left(self, keys: set[_Key], numbers: Sequence[int], lsn: int) -> bool:
-        """Return whether a transaction wrote some of these keys, and no later change took them away."""
+        """Return whether the transaction wrote one of the keys, and no later change removed it."""
         written_keys: set[_Key] = set()
         for at, old, new in self._keys(numbers, lsn):
             if old is None:
@@ -127,9 +127,9 @@ class WrittenRows:
         return bool(written_keys)
 
     def _keys(self, numbers: Sequence[int], lsn: int) -> Iterator[tuple[int, _Key | None, _Key | None]]:
-        """Yield the keys of the changes from an LSN on: the position, the key that goes, and the one that comes.
+        """Yield the commit LSN, the removed key and the added key of each change from an LSN on.
 
-        Both are None for TRUNCATE. A change without a key that goes has an empty one.
+        Both keys are None for TRUNCATE. The removed key is empty if the change removes none.
         """
         for table, batches in self.changes:
             columns = dict(zip(table.attnums, table.relation.names, strict=True))

@@ -1,4 +1,4 @@
-"""The values of a table's old rows in the columns of a later description."""
+"""The values of old rows in the columns of a later description."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from logicalrep.values import arrow_array_or_text
 
 @dataclass(frozen=True)
 class Evolution:
-    """A table's later description, and how its rows are those of the earlier one."""
+    """A table's later description, and the values of old rows in its columns."""
 
     table: TableSpec
     """The later description."""
     sources: Mapping[str, str]
-    """The earlier name of each column that was there, by its name in the stored table, both of them."""
+    """The earlier name of each older column, by its later name; both are names in the stored table."""
     defaults: Mapping[int, str]
-    """The text of the value that old rows have in a new column, by the column's number; NULL in others."""
+    """The text of the value of old rows in a new column, by the column's number; NULL in other new columns."""
 
 
 def evolution(previous_spec: TableSpec, current_spec: TableSpec, catalog_table: CatalogTable) -> Evolution:
-    """Return how rows of a description are those of a later one.
+    """Return the values of old rows in the columns of a later description.
 
     Args:
-        before: the description of a table, or of a companion table of it.
-        after: the later description, of the table itself.
-        now: the table as the catalog describes it.
+        previous_spec: the description of a table, or of a companion table.
+        current_spec: the later description of the table itself.
+        catalog_table: the table in the catalog.
 
     Raises:
-        NeedsResync: the values that old rows have in its columns are not known.
-        PartitionColumnError: its rows are partitioned by a column that is gone.
+        NeedsResync: the values of old rows in the later columns are unknown.
+        PartitionColumnError: the table is partitioned by a dropped column.
     """
     table = replace(
         current_spec,
@@ -77,14 +77,14 @@ def evolution(previous_spec: TableSpec, current_spec: TableSpec, catalog_table: 
 
 
 def evolution_with_text_columns(spec: TableSpec, names: Iterable[str]) -> Evolution:
-    """Return how rows of a description are those of one with columns of texts for more columns: NULL in these."""
+    """Return the evolution that adds text columns for the named columns of the server; old rows have NULL in them."""
     return Evolution(spec.with_texts_of(names), {name: name for name in spec.names}, {})
 
 
 def fitted(table: TableSpec, number: int, text: str) -> tuple[pa.Array, str | None]:
-    """Return a value of a column, given by its number, from the server's text: an array of one value.
+    """Return the value of the server's text in the column of a number, as an array of one value.
 
-    The value is null if the column's type cannot hold it, and its text is returned too.
+    If the column's type cannot hold the value, the array has null, and the second result is the text.
     """
     column = table.columns[table.attnums.index(number)]
     value, refused = column.load_or_text(ord("t"), text.encode())
@@ -93,7 +93,7 @@ def fitted(table: TableSpec, number: int, text: str) -> tuple[pa.Array, str | No
 
 
 def keeps_texts(previous_spec: TableSpec, source: WrittenColumn, table: TableSpec, column: WrittenColumn) -> bool:
-    """Return whether values that no statement wrote anew have the same texts in another type."""
+    """Return whether values that no statement rewrote keep their texts in a column's later type."""
     types = {
         spec.relation.columns[written.ordinal].type_id for spec, written in ((previous_spec, source), (table, column))
     }
@@ -101,17 +101,17 @@ def keeps_texts(previous_spec: TableSpec, source: WrittenColumn, table: TableSpe
         return False
     if column.type == source.type:
         return True
-    # A decimal that the settings give to a numeric without a bound has more or fewer digits than the server's text.
+    # If the settings chose the decimal for an unbounded numeric, it has other digits than the server's text.
     is_by_modifier = previous_spec.relation.columns[source.ordinal].type_modifier != -1
     return is_by_modifier and is_wider(source, column.type)
 
 
 def is_wider(column: WrittenColumn, type_: pa.DataType) -> bool:
-    """Return whether values keep their text in another type."""
+    """Return whether a decimal column's values keep their texts in another type."""
     if not pa.types.is_decimal(column.type):
         return False
     if pa.types.is_string(type_):
-        # In a column that does not refuse it, NULL may stand for NaN.
+        # Unless the column refuses such values, NULL may replace NaN.
         return column.refuses
     return bool(
         pa.types.is_decimal(type_) and column.type.scale == type_.scale and column.type.precision <= type_.precision

@@ -1,7 +1,7 @@
-"""The labels of enum types in rows: one that is not known may have been renamed since, which the server does not send.
+"""The proof of unknown enum labels in rows: somebody may have renamed a label, and PostgreSQL sends no renaming.
 
-A known label has the same row of the catalog as before, else the table is loaded. A new one is proven by a state of the
-catalog that has the row's transaction: it has the label, and no other new one can have had that name before.
+The catalog row of a known label is unchanged; otherwise the table is reloaded. A state of the catalog that includes the
+row's transaction proves a new label, if it has the label, and no other new label can have had that name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_LABELS = {"", "NULL", "empty"}
 
 
 def unknown_labels(table: TableSpec, changes: Sequence[ChangeBatch]) -> Mapping[int, set[str]]:
-    """Return the labels in changes that a table's description does not have, by the enum types' OIDs."""
+    """Return the labels in changes that the table's description lacks, by the OID of the enum type."""
     names = dict(zip(table.attnums, table.relation.names, strict=True))
     unknown: dict[int, set[str]] = {}
     for number, type_id, nesting in table.evidence.labelled:
@@ -43,7 +43,7 @@ def unknown_labels(table: TableSpec, changes: Sequence[ChangeBatch]) -> Mapping[
 def proven_labels(
     table: TableSpec, catalog_table: CatalogTable, unknown: Mapping[int, set[str]]
 ) -> tuple[TypePart, ...]:
-    """Return the catalog's labels for unknown ones. Raises NeedsResync if one may have had another name in the rows."""
+    """Return the catalog's entries of unknown labels. Raises NeedsResync if a label may have been renamed."""
     proven_parts: list[TypePart] = []
     for type_id, texts in unknown.items():
         known_numbers = {part.number for part in _labels(table.type_parts, type_id)}
@@ -62,7 +62,7 @@ def proven_labels(
 
 
 def has_unsearchable_new_label(previous_spec: TableSpec, current_spec: TableSpec) -> bool:
-    """Return whether a type has a new label, and rows cannot be searched for what it was called before."""
+    """Return whether a type has a new label, and its labels cannot be found within the rows' texts."""
     for number, type_id, nesting in current_spec.evidence.labelled:
         previous_labels, current_labels = (
             _labels(table.type_parts, type_id) for table in (previous_spec, current_spec)
@@ -77,7 +77,7 @@ def has_unsearchable_new_label(previous_spec: TableSpec, current_spec: TableSpec
 
 
 def _can_be_split(nesting: int, labels: set[str]) -> bool:
-    """Return whether labels can be told in texts of lists and ranges; in those of composite types they cannot."""
+    """Return whether labels can be found in the texts of arrays and ranges; in composite types they cannot."""
     return nesting == 1 and all(_PLAIN.fullmatch(label) and label not in _NOT_LABELS for label in labels)
 
 
@@ -86,7 +86,7 @@ def _labels(parts: tuple[TypePart, ...], type_id: int) -> list[TypePart]:
 
 
 def _texts(changes: Sequence[ChangeBatch], name: str) -> Iterator[str]:
-    """Yield the different values of a column."""
+    """Yield the distinct values of a column."""
     for batch in changes:
         if name in batch.relation.names:
             ordinal = batch.relation.names.index(name)

@@ -1,6 +1,7 @@
-"""Tables whose old rows the server sends with NULL in place of a default, so that they do not tell which row changed.
+"""The refusal of tables whose old rows PostgreSQL sends with NULL in place of a default.
 
-`sends_defaults_as_null` has the servers. Such a table is right again once its file has the default in each row.
+Such old rows do not identify the changed row. `sends_defaults_as_null` names the versions with this fault. The table
+can be replicated once its file has the default in each row.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ WHERE prrelid = ANY(%s) AND pubname = ANY(%s) AND prqual IS NOT NULL
 
 
 class OldRowsError(LogicalRepError, RuntimeError):
-    """A table whose old rows do not tell which row changed."""
+    """A table whose old rows do not identify the changed row."""
 
     code = "OLD_ROWS_INCOMPLETE"
 
@@ -34,13 +35,13 @@ def query_incomplete_old_rows(
     publications: Collection[str],
     columns_of_rows: Mapping[int, Collection[str]],
 ) -> dict[int, str]:
-    """Return why the old rows of tables do not tell which row changed, by the tables' OIDs.
+    """Return why old rows do not identify the changed row, by the OIDs of the tables with such old rows.
 
     Args:
         connection: a connection to the server.
         files: the tables' files, as in `TableSpec.files`, by the tables' OIDs.
-        publications: the publications.
-        columns_of_rows: the columns by which a changed row is found, by the tables' OIDs.
+        publications: the names of the publications.
+        columns_of_rows: the columns that identify a row, by the tables' OIDs.
     """
     if not sends_defaults_as_null(connection):
         return {}
@@ -53,12 +54,12 @@ def query_incomplete_old_rows(
     reasons = {}
     for top, top_files in files.items():
         names = dict.fromkeys(name for oid, _ in top_files for name in defaults.get(oid, ()))
-        # A row filter may have any column.
+        # A row filter may use any column.
         needed = [name for name in names if top in filtered or name in columns_of_rows[top]]
         if needed:
             reasons[top] = (
                 f"{version_text(connection)} sends NULL in old rows in place of the default that ADD COLUMN gave "
-                f"{', '.join(needed)}, so that they do not tell which row changed: upgrade to 15.6, 16.2 or later; or "
+                f"{', '.join(needed)}, so old rows do not identify the changed row: upgrade to 15.6, 16.2 or later; or "
                 "give the table a primary key without this column, and no row filter; or run VACUUM FULL on it, which "
                 "stores the default in each row"
             )

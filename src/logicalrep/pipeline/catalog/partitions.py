@@ -1,4 +1,4 @@
-"""Facts on partitions that come to a table: whether all of their rows were sent, and whether they have any."""
+"""Facts about new partitions: whether PostgreSQL sent all of their rows, and whether they have rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError, locked_for_query
 from logicalrep.transactions.table_names import TableName
 
-# A table that is attached gets all of its columns written; one that was made as a partition has them as at the start.
-# The numbers of commands within a transaction tell the two apart where one transaction did both.
+# ATTACH PARTITION writes the catalog rows of all columns; those of a table created as a partition are unchanged.
+# If one transaction creates and attaches a table, the numbers of its commands differ.
 _CREATED = """
 SELECT class.oid::bigint FROM pg_class AS class JOIN pg_type AS type ON type.oid = class.reltype
 WHERE class.oid = ANY(%s) AND EXISTS (
@@ -31,12 +31,12 @@ WHERE class.oid = ANY(%s) AND has_table_privilege(class.oid, 'SELECT') ORDER BY 
 
 
 def unproven_partitions(previous_spec: TableSpec, current_spec: TableSpec, created: Collection[int]) -> list[int]:
-    """Return the new partitions that may have rows from before they were partitions, so that these were not sent.
+    """Return the new partitions that may have rows from before they were partitions: PostgreSQL did not send these.
 
     Args:
-        before: the last description that rows were proven under.
-        after: the present one.
-        created: the partitions, at all levels, that were made as such.
+        previous_spec: the last proven description.
+        current_spec: the current description.
+        created: the tables, at all levels, that were created as partitions.
     """
     parents = {oid: parent for oid, parent, _ in current_spec.evidence.links}
     linked = {oid for oid, *_ in previous_spec.evidence.links}
@@ -51,25 +51,25 @@ def unproven_partitions(previous_spec: TableSpec, current_spec: TableSpec, creat
 
 
 def new_partitions(previous_spec: TableSpec, current_spec: TableSpec) -> list[int]:
-    """Return the partitions, at all levels, of which it is not known yet whether they were made as such."""
+    """Return the partitions at all levels that the previous description lacks."""
     described = {oid for oid, _ in previous_spec.files} | {oid for oid, *_ in previous_spec.evidence.links}
     return sorted({oid for oid, *_ in current_spec.evidence.links} - described)
 
 
 def query_created_partitions(connection: Connection, oids: Collection[int]) -> set[int]:
-    """Return the tables of these that were made as partitions, and never detached since: all of their rows are sent."""
+    """Return the tables that were created as partitions and never detached: PostgreSQL sent all of their rows."""
     return {oid for (oid,) in connection.execute(_CREATED, (list(oids),)).fetchall()}
 
 
 def query_unproven_partitions(
     connection: Connection, previous_spec: TableSpec, current_spec: TableSpec
 ) -> tuple[int, ...]:
-    """Return the partitions that came to a table, of all levels, and may have rows from before, by their OIDs.
+    """Return the OIDs of new partitions, at all levels, that may have rows from before they were partitions.
 
     Args:
-        connection: a session that sees the state of the catalog in which the table is as `now`.
-        before: the last description that rows were proven under.
-        now: the present one.
+        connection: a session that sees the catalog's state of `current_spec`.
+        previous_spec: the last proven description.
+        current_spec: the current description.
     """
     new_oids = new_partitions(previous_spec, current_spec)
     return (
@@ -80,13 +80,13 @@ def query_unproven_partitions(
 
 
 def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int]:
-    """Return the tables of these that are known to have no rows.
+    """Return the tables that have no rows; a table that the role may not read is not among them.
 
-    Raises one of LOCKED while another session alters one.
+    Raises one of LOCKED while another session alters a table.
     """
     empty: set[int] = set()
     if server_major(connection) < 15:
-        # A session that has sent rows of one, which may be gone, sends none of it as a partition.
+        # A session that sent rows of the table, perhaps deleted since, does not send rows of it as a partition.
         return empty
     for oid, name in query_readable(connection, oids):
         try:
@@ -95,12 +95,12 @@ def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int
                 if connection.execute(query).fetchone() is None:
                     empty.add(oid)
         except (SnapshotError, UnsafeTableError, NotReadableError):
-            # The load then says which right is missing.
+            # The load will report the missing right.
             continue
     return empty
 
 
 def query_readable(connection: Connection, oids: Collection[int]) -> list[tuple[int, TableName]]:
-    """Return the tables of these that the role may read, with their names."""
+    """Return the OIDs and names of the tables that the role may read."""
     rows = connection.execute(_READABLE.encode(), (list(oids),)).fetchall()
     return [(oid, TableName(schema, table)) for oid, schema, table in rows]

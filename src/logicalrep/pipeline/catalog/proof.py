@@ -1,8 +1,15 @@
-"""The one decision on a table whose description may be another one: its rows are followed, or it is loaded again.
+"""The decision after a schema change: which columns the rows have, or that replicate must reload the table.
 
-The server sends nothing for a statement such as ALTER TABLE. It sends a Relation message again before the table's next
-row, with the columns' names and types, and the catalog tells their numbers, which are never used twice. *Before* is the
-last description that rows were proven under. What is not proven from these three is a reason to load the table again.
+PostgreSQL sends nothing for a statement such as ALTER TABLE. Before the table's next row it sends a Relation message
+with the names and types of the columns. The catalog has the numbers of the columns, which PostgreSQL never reuses.
+
+The functions compare three sources:
+
+- `previous_spec`: the last proven description, which is stored with the table;
+- `catalog_table`: the table in the catalog, and `current_spec`, its description;
+- `relations`: the Relation messages that PostgreSQL sent since the previous description.
+
+If the sources allow exactly one description of the rows, it is proven. Otherwise the table is reloaded.
 """
 
 from __future__ import annotations
@@ -23,24 +30,22 @@ from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
 ATTACHED = "a partition with rows was attached"
-"""The reason to load a partition, or all of a table without a key."""
+"""The reason to load a partition, or to reload a table without a key."""
 MAY_BE_UNLOGGED = "it has another file, and may have been unlogged for a while, in which its changes are not sent"
-"""The reason to load a table whose file changed, and which the publication does not name."""
+"""The reason to reload a table whose file changed and that no publication names."""
 
 
 def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied: Collection[int] = ()) -> str | None:
-    """Return why a table has to be loaded again, whatever its rows say; None if nothing in the catalog demands it.
+    """Return why the catalog requires a reload; None if it does not.
 
     Args:
-        before: the last description that rows were proven under.
-        now: the table as the catalog describes it.
-        copied: the OIDs of partitions that were copied, which have to be there.
+        previous_spec: the last proven description.
+        catalog_table: the table in the catalog.
+        copied: the OIDs of copied partitions: the table must still have them.
     """
     current_spec = catalog_table.table
-    if (previous_spec.published, previous_spec.evidence.published) != (
-        current_spec.published,
-        current_spec.evidence.published,
-    ):
+    previous, current = previous_spec.evidence, current_spec.evidence
+    if (previous_spec.published, previous.published) != (current_spec.published, current.published):
         return "its publication changed"
     if not _are_stored_texts_valid(previous_spec.type_parts, current_spec.type_parts):
         return "a label of an enum type, or the attributes of a composite type, changed"
@@ -48,7 +53,7 @@ def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied
         return "a label of an enum type was added that is used within other types"
     if any(not text.is_money for text in catalog_table.changing_texts):
         return "a column has names of other objects"
-    if catalog_table.changing_texts and previous_spec.evidence.lc_monetary != current_spec.evidence.lc_monetary:
+    if catalog_table.changing_texts and previous.lc_monetary != current.lc_monetary:
         return "lc_monetary changed, and with it the texts of money"
     if previous_spec.protected != current_spec.protected:
         return "a column that is masked or left out changed"
@@ -62,9 +67,8 @@ def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied
 
 
 def _partition_reason(previous_spec: TableSpec, current_spec: TableSpec, copied: Collection[int]) -> str | None:
-    if {oid for oid, _ in previous_spec.files}.union(copied, previous_spec.evidence.filled) - {
-        oid for oid, _ in current_spec.files
-    }:
+    previous_oids = {oid for oid, _ in previous_spec.files}.union(copied, previous_spec.evidence.filled)
+    if previous_oids - {oid for oid, _ in current_spec.files}:
         return "a partition was dropped or detached"
     previous_links = {link[0]: link for link in previous_spec.evidence.links}
     if any(previous_links.get(link[0], link) != link for link in current_spec.evidence.links):
@@ -73,16 +77,16 @@ def _partition_reason(previous_spec: TableSpec, current_spec: TableSpec, copied:
 
 
 def _file_reason(previous_spec: TableSpec, current_spec: TableSpec) -> str | None:
-    """Return why rows may be others without a change of theirs: TRUNCATE is sent, but for a partition alone."""
+    """Return why rows may have changed unsent. PostgreSQL sends TRUNCATE of the table, but not of one partition."""
     previous_files = dict(previous_spec.files)
     previous, current = previous_spec.evidence, current_spec.evidence
     for oid, file in current_spec.files:
-        # The first file of a new partition has the number that is its OID.
+        # The number of a partition's first file is the partition's OID.
         if previous_files.get(oid, oid) == file:
             continue
         if oid != current_spec.relation.relation_id:
             return "a partition was truncated, or the server rewrote it"
-        # TRUNCATE and VACUUM FULL write another row of the catalog than statements that change values.
+        # ALTER TABLE writes rows of pg_attribute or pg_attrdef; TRUNCATE and VACUUM FULL do not.
         if dict(previous.written).get(oid) != dict(current.written)[oid]:
             return "the server rewrote it"
         if not {*previous.logged} & {*current.logged}:
@@ -102,7 +106,7 @@ def _column_reason(previous_spec: TableSpec, current_spec: TableSpec) -> str | N
 
 
 def _are_stored_texts_valid(previous_parts: Collection[TypePart], current_parts: Collection[TypePart]) -> bool:
-    """Return whether values of types that had these parts have the same texts with those of now, and had meanwhile."""
+    """Return whether stored texts are valid under the current type definitions, and were valid in the meantime."""
     common_types = {part.type_id for part in previous_parts} & {part.type_id for part in current_parts}
     previous, current = (
         {part[:2]: part for part in parts if part.type_id in common_types} for parts in (previous_parts, current_parts)
@@ -111,10 +115,10 @@ def _are_stored_texts_valid(previous_parts: Collection[TypePart], current_parts:
         current_part = current.get(identity)
         if current_part is None or current_part.label != part.label:
             return False
-        # An attribute's name is in no text.
+        # No text has the name of an attribute: a new name is no new text.
         if part.written != current_part.written and (part.label is not None or not part.number):
             return False
-    # A new label is in no text yet; a new attribute is in the text of each value.
+    # Stored texts cannot have a new label. The text of each value has a new attribute.
     return all(
         part.label is not None or not part.number for identity, part in current.items() if identity not in previous
     )
@@ -123,26 +127,26 @@ def _are_stored_texts_valid(previous_parts: Collection[TypePart], current_parts:
 def proven_descriptions(
     previous_spec: TableSpec, catalog_table: CatalogTable, relations: Sequence[SentRelation]
 ) -> list[tuple[SentRelation, TableSpec]]:
-    """Return the description of the rows behind each Relation message.
+    """Return each Relation message with the description of the rows that follow it.
 
     Args:
-        before: the last description that rows were proven under.
-        now: the table as the catalog describes it, in a state that has the transactions of the messages.
-        relations: the messages since, in their order.
+        previous_spec: the last proven description.
+        catalog_table: the table in the catalog, after the transactions of the messages.
+        relations: the messages since the previous description, in their order.
 
     Raises:
-        NeedsResync: what a row's columns are is not proven.
-        NotProvenYetError: rows were sent as those of another table, of which this one is a partition now.
+        NeedsResync: more than one description is possible, or none.
+        NotProvenYetError: the table is a partition now, and PostgreSQL sent rows under its parent's name.
     """
     reason = reason_to_load(previous_spec, catalog_table)
     if reason is None and any(relation.sent_as is not None for relation in relations):
         if catalog_table.is_partition:
-            # The next refresh finds that it is not published any more, or no partition.
+            # The next refresh finds that the table is no longer published by itself, or no longer a partition.
             raise NotProvenYetError
         reason = "it was a partition for a while, and its rows were sent as those of another table"
     if reason is not None:
         raise NeedsResync(reason)
-    # Those with a partition are there without it too.
+    # Each message about a partition has a second message about the table itself.
     return [
         (relation, _proven_description(previous_spec, catalog_table, relation))
         for relation in relations
@@ -151,7 +155,7 @@ def proven_descriptions(
 
 
 def latest_description(previous_spec: TableSpec, catalog_table: CatalogTable) -> TableSpec:
-    """Return the description of now, for a table that has all rows from before it."""
+    """Return the catalog's description for a copy that has all rows up to it."""
     table = replace(
         catalog_table.table,
         settings=previous_spec.settings,
@@ -164,17 +168,18 @@ def latest_description(previous_spec: TableSpec, catalog_table: CatalogTable) ->
 
 
 def with_partitions_of(table: TableSpec, previous_spec: TableSpec) -> TableSpec:
-    """Return a description with the partitions of an earlier one, in whose rows those of later partitions are not."""
+    """Return a description with the partitions of an earlier one: the copy lacks the rows of later partitions."""
     previous = previous_spec.evidence
     evidence = replace(table.evidence, written=previous.written, links=previous.links, filled=previous.filled)
     return replace(table, files=previous_spec.files, evidence=evidence)
 
 
 def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[int, SentRelation]:
-    """Return the first message of each partition that a description does not have, by the partitions' OIDs.
+    """Return the first message of each partition that the description lacks, by the partition's OID.
 
-    A table that is not partitioned has a file of its own; what is described after it is another table.
+    There are none for a table that is not partitioned.
     """
+    # A table that is not partitioned has a file of its own.
     files, messages = dict(table.files), dict[int, SentRelation]()
     for relation in relations if table.relation.relation_id not in files else ():
         if relation.partition is not None and relation.partition not in files:
@@ -183,7 +188,7 @@ def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[
 
 
 def with_filled_partitions(table: TableSpec, partitions: Collection[int]) -> TableSpec:
-    """Return a description that notes partitions which rows are sent of; itself if it does so."""
+    """Return the description with more `filled` partitions; itself if it has them."""
     evidence = table.evidence
     if {*partitions} <= {*evidence.filled}:
         return table
@@ -197,17 +202,15 @@ def _proven_description(previous_spec: TableSpec, catalog_table: CatalogTable, r
         is_same = relation.columns == tuple(column[1:] for column in sent) and previous_spec.key == current_spec.key
         if not is_same or previous_spec.relation.replica_identity.value != relation.replica_identity:
             raise NeedsResync("columns or the key of a table that has masked or left out columns changed")
-        if proven_key(
-            previous_spec, catalog_table, relation, {name: number for number, name, *_ in sent}
-        ) != key_numbers(previous_spec):
+        sent_numbers = {name: number for number, name, *_ in sent}
+        if proven_key(previous_spec, catalog_table, relation, sent_numbers) != key_numbers(previous_spec):
             raise NeedsResync("the key of a table that has masked or left out columns was another one for a while")
         return previous_spec
     numbers = match_columns(previous_spec, catalog_table, relation)
     if numbers is None:
         raise NeedsResync("the catalog no longer shows how its columns changed")
-    key = proven_key(
-        previous_spec, catalog_table, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True))
-    )
+    numbers_by_name = dict(zip((name for name, *_ in relation.columns), numbers, strict=True))
+    key = proven_key(previous_spec, catalog_table, relation, numbers_by_name)
     names = {number: name for number, (name, *_) in zip(numbers, relation.columns, strict=True)}
     if key is not None and not names.keys() >= set(key):
         raise NeedsResync("its key changed, and the catalog no longer shows the key that its rows were sent with")
@@ -248,7 +251,7 @@ def _proven_description(previous_spec: TableSpec, catalog_table: CatalogTable, r
 
 
 def _parts_of_new_types(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[TypePart]:
-    """Return the parts of types that no column had before; of their labels those that are sure to be called as then."""
+    """Return the parts of types that are new to the table: attributes, and labels from the creation of a type."""
     known_types = {part.type_id for part in previous_spec.type_parts}
     new_parts = [part for part in catalog_table.table.type_parts if part.type_id not in known_types]
     return [part for part in new_parts if part.label is None or part[:2] in catalog_table.original_labels]
@@ -258,49 +261,52 @@ class _Candidate(NamedTuple):
     """A column that a Relation message may list."""
 
     number: int
-    is_there: bool
-    """Whether each message lists it: a column lives once, and it was there before and is there now."""
+    is_in_both: bool
+    """Whether both descriptions have the column. Then each message lists it, as a dropped column never returns."""
+    is_new_and_current: bool
+    """Whether it is new, and the catalog still has it: a message without it is older than all columns after it."""
     is_new: bool
-    """Whether it came later, and is there now: later ones came after it."""
-    is_later: bool
-    """Whether it came later, whether or not it is there now."""
-    state: tuple[str, int, int] | None
-    """Its name and type where nothing wrote its row since; None where it may have had any."""
+    """Whether it was added after the previous description, and perhaps dropped again."""
+    definition: tuple[str, int, int] | None
+    """Its name, type and modifier if its catalog row is unchanged; None if it may have had any."""
 
 
 class Matches(NamedTuple):
-    """The ways to read the first columns of a message."""
+    """The ways to match the first columns of a message with candidates."""
 
     total: int
-    """Their number, at most 2."""
+    """The number of ways, at most 2: more than one proves nothing."""
     numbers: tuple[int, ...]
-    """The numbers of the columns in one of them."""
+    """The numbers of the columns in one way."""
 
 
 def match_columns(
     previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation
 ) -> tuple[int, ...] | None:
-    """Return the numbers of the columns that a Relation message lists; None if there is no way, or more than one.
+    """Return the numbers of the columns that a Relation message lists; None unless exactly one match is possible.
 
-    The message lists columns in the order of their numbers, which are given one after another. A column whose row in
-    the catalog was written since may have had any name meanwhile.
+    A message lists columns in the order of their numbers, and PostgreSQL assigns ascending numbers. If the catalog row
+    of a column changed since the previous description, the column may have had any name in the meantime.
 
-    Example: before there were `(1, "id"), (2, "v")`, now there are `(1, "id"), (3, "v")`. A message of `id, v` may have
-    the first `v` or the second, and so it has no reading. A message of `id` alone has the reading `(1,)`.
+    Example: the previous columns are `(1, "id"), (2, "v")`, the current columns are `(1, "id"), (3, "v")`. The columns
+    `id, v` of a message match `(1, 2)` and `(1, 3)`, so the result is None. The column `id` alone matches only `(1,)`.
     """
-    # By the number of columns that are read, and by whether a later column was not there yet.
+    # The key: how many columns of the message are matched, and whether a skipped column proves that the message is
+    # older than all later columns.
     matches = {(0, False): Matches(1, ())}
     for candidate in _candidates(previous_spec, catalog_table):
         extended: dict[tuple[int, bool], Matches] = {}
-        for (count, is_over), so_far_matches in matches.items():
-            steps = [] if candidate.is_there else [((count, is_over or candidate.is_new), so_far_matches.numbers)]
+        for (count, is_older), so_far in matches.items():
+            steps = (
+                [] if candidate.is_in_both else [((count, is_older or candidate.is_new_and_current), so_far.numbers)]
+            )
             column = relation.columns[count] if count < len(relation.columns) else None
-            is_possible = column is not None and candidate.state in (None, column)
-            if is_possible and not (is_over and candidate.is_later):
-                steps.append(((count + 1, is_over), (*so_far_matches.numbers, candidate.number)))
+            is_possible = column is not None and candidate.definition in (None, column)
+            if is_possible and not (is_older and candidate.is_new):
+                steps.append(((count + 1, is_older), (*so_far.numbers, candidate.number)))
             for end, numbers in steps:
                 other = extended.get(end)
-                extended[end] = Matches(min(so_far_matches.total + (other.total if other else 0), 2), numbers)
+                extended[end] = Matches(min(so_far.total + (other.total if other else 0), 2), numbers)
         matches = extended
     complete = [match for (count, _), match in matches.items() if count == len(relation.columns)]
     return complete[0].numbers if sum(match.total for match in complete) == 1 else None
@@ -311,29 +317,31 @@ def _candidates(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[_
     highest = previous_spec.evidence.numbers
     previous_numbers, current_numbers = {number for number, *_ in previous}, {number for number, *_ in current}
     unchanged = _unchanged_columns(previous_spec, catalog_table.table)
-    states = {number: (name, type_id, modifier) for number, name, type_id, modifier in previous if number in unchanged}
-    # A column that came and went meanwhile.
+    definitions = {
+        number: (name, type_id, modifier) for number, name, type_id, modifier in previous if number in unchanged
+    }
+    # Columns that were added and dropped after the previous description.
     passed_numbers = {number for number in catalog_table.dropped if number > highest} - previous_numbers
     return [
         _Candidate(
             number,
-            is_there=number in previous_numbers and number in current_numbers,
-            is_new=number in current_numbers and number not in previous_numbers,
-            is_later=number > highest and number not in previous_numbers,
-            state=states.get(number),
+            is_in_both=number in previous_numbers and number in current_numbers,
+            is_new_and_current=number in current_numbers and number not in previous_numbers,
+            is_new=number > highest and number not in previous_numbers,
+            definition=definitions.get(number),
         )
         for number in sorted(previous_numbers | current_numbers | passed_numbers)
     ]
 
 
 def has_same_columns(previous_spec: TableSpec, current_spec: TableSpec) -> bool:
-    """Return whether a table has the same columns, and nothing wrote one meanwhile."""
+    """Return whether the columns and their catalog rows are unchanged."""
     previous, current = previous_spec.evidence, current_spec.evidence
     return (previous.columns, previous.columns_written) == (current.columns, current.columns_written)
 
 
 def _unchanged_columns(previous_spec: TableSpec, current_spec: TableSpec) -> set[int]:
-    """Return the numbers of the columns that nothing wrote since."""
+    """Return the numbers of the columns whose catalog rows are unchanged."""
     return {
         number for number, _ in {*previous_spec.evidence.columns_written} & {*current_spec.evidence.columns_written}
     }
@@ -342,11 +350,18 @@ def _unchanged_columns(previous_spec: TableSpec, current_spec: TableSpec) -> set
 def proven_key(
     previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation, numbers: dict[str, int]
 ) -> tuple[int, ...] | None:
-    """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if that is not proven."""
+    """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if the key is not proven.
+
+    Args:
+        previous_spec: the last proven description.
+        catalog_table: the table in the catalog.
+        relation: the message.
+        numbers: the numbers of the message's columns, by name.
+    """
     tables = previous_spec, catalog_table.table
     keys = [key_numbers(table) for table in tables]
     if relation.replica_identity == ReplicaIdentity.FULL.value:
-        # The message has all columns as the key, and does not tell which of them identify a row.
+        # Such a message marks all columns as the key, not only the columns that identify a row.
         if keys[0] != keys[1]:
             raise NeedsResync("its key changed, while its replica identity is all columns")
         _refuse_changed_key(*tables)
@@ -355,7 +370,7 @@ def proven_key(
     for key in keys:
         if key is not None and set(key) == sent:
             return key
-    # An index that told rows apart may have been dropped since.
+    # The unique index of the key may have been dropped.
     if not sent or catalog_table.has_unsent_key:
         for table, key in zip(tables, keys, strict=True):
             if key is None and not table.has_whole_old:
@@ -364,7 +379,7 @@ def proven_key(
 
 
 def _refuse_changed_key(previous_spec: TableSpec, current_spec: TableSpec) -> None:
-    """Raise NeedsResync if a key that is the same now may have been another one meanwhile, or have let NULL be."""
+    """Raise NeedsResync if an equal key may have differed in the meantime, or may have allowed NULL."""
     key = key_numbers(previous_spec)
     if key is None:
         return
@@ -374,7 +389,6 @@ def _refuse_changed_key(previous_spec: TableSpec, current_spec: TableSpec) -> No
 
 
 def _unchanged_key_indexes(previous_spec: TableSpec, current_spec: TableSpec) -> tuple[tuple[int, int], ...]:
-    """Return the key's indexes whose catalog rows are unchanged."""
     return tuple(index for index in previous_spec.evidence.key_indexes if index in current_spec.evidence.key_indexes)
 
 

@@ -1,4 +1,4 @@
-"""The entries of publications: which tables they name, and which partitions they publish under a table above them."""
+"""The entries of publications: the named tables, and the partitions that are published under a parent's name."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Collection
 
 from logicalrep.postgres.server import Connection, server_major
 
-# The publications' entries for a table: a filter that changes, or a table that leaves and joins, has another one.
+# The publications' entries for a table: a changed filter, or removing and adding the table, makes another entry.
 _ENTRIES = """
 SELECT prrelid, entry::text, 'r' || entry.oid || ':' || entry.xmin::text{} FROM pg_publication_rel AS entry
 JOIN pg_publication AS publication ON prpubid = publication.oid
 WHERE prrelid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
 """
-# Of a table that leaves a published schema and comes back, only the row that says in which schema it is was written.
+# If a table leaves a published schema and returns, the only trace is the catalog row that has the table's schema.
 _ENTRIES_OF_SCHEMAS = """
 UNION ALL
 SELECT class.oid, entry::text, concat_ws(':', 'n' || entry.oid, entry.xmin, stay.xmin), NULL
@@ -38,7 +38,7 @@ OR EXISTS (SELECT FROM pg_publication_namespace WHERE pnpubid = publication.oid 
 
 
 def query_partitions_of_published(connection: Connection, oids: Collection[int], names: Collection[str]) -> set[int]:
-    """Return the partitions of these that publications publish under a table above them. It waits for no lock.
+    """Return the partitions whose parents are in the publications. The query waits for no lock.
 
     Args:
         connection: a connection to the server.
@@ -53,7 +53,7 @@ def query_partitions_of_published(connection: Connection, oids: Collection[int],
 def query_entries(
     connection: Connection, oids: list[int], names: list[str]
 ) -> tuple[dict[int, list[tuple[str, str]]], dict[int, set[int] | None]]:
-    """Return the publications' entries for tables, and the numbers of the columns that these list; None for all."""
+    """Return the publications' entries for tables, and the numbers of the listed columns; None means all columns."""
     major = server_major(connection)
     of_tables = _ENTRIES.format(", prattrs::int2[]::int[]" if major >= 15 else ", NULL")
     query = of_tables + (_ENTRIES_OF_SCHEMAS if major >= 15 else "")

@@ -1,4 +1,4 @@
-"""What a destination's publication has, what it lacks, and the statements for it; nothing is changed here."""
+"""The plan for a destination's publication: its tables, missing tables, and the statements; it changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logicalrep.transactions.table_names import TableName, TableSelection, match
 from logicalrep_runtime.errors import LogicalRepError
 
 _MARK = "made by logicalrep replicate"
-"""The comment of publications that are ours."""
+"""The comment of publications that replicate created."""
 _ACTIONS = ("insert", "update", "delete", "truncate")
 _SENDS_GENERATED = 18
 """The first major version whose publications can send stored generated columns."""
@@ -27,47 +27,47 @@ FROM pg_publication WHERE pubname = %s
 
 
 class PublicationNeededError(LogicalRepError, RuntimeError):
-    """A publication that a person has to make or to change; the text has the statements."""
+    """A publication that somebody must create or change; the text has the statements."""
 
     code = "PUBLICATION_NEEDED"
     statements: tuple[str, ...] = ()
-    """The statements that help, where they are known."""
+    """The statements that solve it, if they are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationPlan:
-    """A publication as it is, and what is to become of it."""
+    """A publication, and the tables that it lacks."""
 
     name: str
     exists: bool
     is_ours: bool
-    """Whether it is made by this project, or is to be."""
+    """Whether replicate created it, or will create it."""
     wanted: TableSelection
-    """The tables to replicate; none for all."""
+    """The tables to replicate; empty for all."""
     excluded: TableSelection
     tables: frozenset[TableName]
-    """The tables that it has."""
+    """The published tables."""
     candidates: Candidates
     incomplete: PublicationNeededError | None
-    """The reason why it must not be used as it is; None if it may be."""
+    """Why the publication cannot be used; None if it can."""
     refusals: tuple[PublicationNeededError, ...]
-    """The reasons why a run must not begin with it: names of tables that are not there, or cannot be replicated."""
+    """Why a run must not start: named tables do not exist, or cannot be replicated."""
     warnings: tuple[str, ...]
-    """One sentence for each table that is left out, with its remedy."""
+    """One sentence with a remedy for each table that is not replicated."""
     sends_generated: bool
-    """Whether it sends stored generated columns, or is to be made so, as a table needs that."""
+    """Whether it sends stored generated columns, or will be created so, as a table needs it."""
 
     def includes(self, table: TableName) -> bool:
-        """Return whether a table is to be replicated, if it can be."""
+        """Return whether the settings ask for a table."""
         return table not in self.excluded and (not self.wanted or table in self.wanted)
 
     @property
     def tables_to_add(self) -> tuple[TableName, ...]:
-        """The tables that are to be published, and are not yet."""
+        """The tables to publish that are not published yet."""
         return tuple(table for table in self.candidates.publishable if table not in self.tables) if self.is_ours else ()
 
     def create_statements(self, major: int) -> list[sql.Composed]:
-        """Return the statements that make the publication."""
+        """Return the statements that create the publication on a server of a major version."""
         options = ["publish_via_partition_root = true"] if major >= 13 else []
         options += ["publish_generated_columns = stored"] if self.sends_generated else []
         tables = self.candidates.publishable
@@ -82,13 +82,13 @@ class PublicationPlan:
 def query_plan(
     connection: Connection, name: str, settings: ReplicateSettings, *, at_start: bool = True
 ) -> PublicationPlan:
-    """Return a publication as it is, and what it lacks.
+    """Return the plan for a publication.
 
     Args:
-        connection: a connection with a lock_timeout, as the list of the tables waits for sessions that alter one.
+        connection: a connection with a lock_timeout, as the query of the tables waits for sessions that alter one.
         name: the publication's name.
-        settings: the settings, which tell the tables to replicate, and those to exclude.
-        at_start: whether excluded tables that are not there are looked for; later they may have been dropped.
+        settings: the settings, with the tables to replicate and to exclude.
+        at_start: whether an excluded table that does not exist is an error; later it may have been dropped.
     """
     wanted, excluded = TableSelection.of(settings.tables), TableSelection.of(settings.exclude_tables)
     major = server_major(connection)
@@ -114,7 +114,7 @@ def query_plan(
         warnings = [text for table, text in candidates.incomplete.items() if table in published]
     refusals = []
     if unknown := _unknown(connection, sorted(excluded.names) if at_start else (), published):
-        refusals.append(PublicationNeededError(f"what is to be excluded is no table to replicate: {unknown}"))
+        refusals.append(PublicationNeededError(f"excluded names are no tables that could be replicated: {unknown}"))
     missing = [table for table in wanted.names if table not in candidates.publishable and table not in published]
     if missing and is_ours:
         warnings += [reason for table in missing for reason in query_unpublishable_reasons(connection, table)]
@@ -148,7 +148,7 @@ def missing_tables_error(name: str, tables: Collection[TableName], warnings: Seq
 
 
 def _unknown(connection: Connection, excluded: Sequence[TableName], published: dict[TableName, PublishedTable]) -> str:
-    """Return why excluded tables are none that could be replicated; an empty text if all could."""
+    """Return why excluded tables could not be replicated; an empty text if all could."""
     tops = {table.name for table in published.values() if table.under is None}
     return "; ".join(
         reason for table in excluded if table not in tops for reason in query_unpublishable_reasons(connection, table)
@@ -158,7 +158,7 @@ def _unknown(connection: Connection, excluded: Sequence[TableName], published: d
 def _incomplete(
     connection: Connection, name: str, actions: Sequence[bool], via_root: bool
 ) -> PublicationNeededError | None:
-    """Return the error of a publication that leaves changes out; None if it does not."""
+    """Return the error of a publication that lacks kinds of changes; None if it has all."""
     left_out = [action for action, is_published in zip(_ACTIONS, actions, strict=True) if not is_published]
     if not left_out and via_root:
         return None
@@ -173,7 +173,7 @@ def _incomplete(
 
 
 def is_ours(connection: Connection, name: str) -> bool:
-    """Return whether a publication is there, and this project made it."""
+    """Return whether a publication exists and replicate created it."""
     query = "SELECT obj_description(oid, 'pg_publication') = %s FROM pg_publication WHERE pubname = %s"
     return bool(query_scalar(connection, query, _MARK, name))
 
@@ -185,5 +185,5 @@ def add_statement(name: str, tables: Sequence[TableName]) -> sql.Composed:
 
 def table_list(tables: Sequence[TableName]) -> sql.Composed:
     """Return tables as a publication lists them."""
-    # Without ONLY the tables that inherit from one would come with it.
+    # Without ONLY, PostgreSQL would publish inheriting tables too.
     return sql.SQL(", ").join(sql.SQL("ONLY ") + sql.Identifier(*table) for table in tables)

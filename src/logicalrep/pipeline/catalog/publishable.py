@@ -1,6 +1,6 @@
-"""The tables that can be published, and why the others cannot.
+"""The tables that can be published, and why other tables cannot.
 
-The server refuses the application's updates and deletes of a published table whose replica identity it cannot send.
+PostgreSQL refuses applications' updates and deletes of a published table whose replica identity it cannot send.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from logicalrep.postgres.publications import PublishedTable
 from logicalrep.postgres.server import Connection, server_major
 from logicalrep.transactions.table_names import TableName, TableSelection
 
-# The columns of a table's replica identity, with REPLICA IDENTITY FULL those of the primary key, if an index has them.
+# The columns of a table's replica identity; with REPLICA IDENTITY FULL the columns of the primary key, if it has one.
 _KEY = """(
     SELECT array_agg(attribute.attname)
     FROM pg_index AS index
@@ -24,8 +24,8 @@ _KEY = """(
         AND CASE {table}.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
 )"""
 # A generated column of a table's replica identity that is not sent: its name, its kind, the replica identity, and
-# whether there is a primary key without such a column. From PostgreSQL 18 on the server refuses updates and deletes of
-# such a table once it is published, with REPLICA IDENTITY FULL too; before, its old rows come without the column.
+# whether there is a primary key without such a column. PostgreSQL 18 and later refuse updates and deletes of such a
+# table once it is published, also with REPLICA IDENTITY FULL; earlier versions send old rows without the column.
 _UNSENT = """(
     SELECT ARRAY[generated.attname, generated.attgenerated::text, {table}.relreplident::text, (EXISTS (
         SELECT FROM pg_index AS index
@@ -42,9 +42,9 @@ _UNSENT = """(
         END
     ORDER BY generated.attgenerated DESC, generated.attnum LIMIT 1
 )"""
-# Partitions are published with the table that they are parts of, and tables of an extension belong to it. The columns
-# of a partition key depend on their table too. The server takes a partition's own replica identity: for its old rows,
-# and for whether it accepts updates.
+# Partitions are published with their root, and tables of an extension belong to the extension. The columns of a
+# partition key depend on their table too. PostgreSQL uses a partition's own replica identity, both for its old rows and
+# to decide whether it accepts updates.
 _CANDIDATES = """
 WITH RECURSIVE tops AS (
     SELECT class.*, namespace.nspname, {key_of_class} AS key
@@ -93,7 +93,7 @@ JOIN pg_class AS parent ON parent.oid = inhparent
 JOIN pg_namespace AS parent_schema ON parent_schema.oid = parent.relnamespace
 WHERE namespace.nspname = %s AND class.relname = %s
 """
-# A table and the partitions below it that have another replica identity than a given one.
+# The table, and the partitions below it, whose replica identity differs from the given one.
 _WITHOUT_IDENTITY = """
 WITH RECURSIVE members AS (
     SELECT class.oid, 0 AS height FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
@@ -112,7 +112,7 @@ SELECT FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = 
 WHERE namespace.nspname = %s AND class.relname = %s
 """
 _CHECKS_GENERATED = 18
-"""The first major version that refuses updates and deletes of a table whose replica identity is not sent whole."""
+"""The first major version that refuses updates and deletes if it cannot send a column of the replica identity."""
 _KINDS = {"f": "foreign tables", "v": "views", "m": "materialized views", "S": "sequences"}
 
 
@@ -123,17 +123,17 @@ def exists(connection: Connection, table: TableName) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A table that must not be published as it is."""
+    """A table that must not be published."""
 
     table: TableName
     text: str
     """The reason, with the remedy."""
     statements: tuple[str, ...] = ()
-    """The statements after which it can be published; none where somebody has to decide more."""
+    """The statements after which it can be published; empty if somebody has to decide more."""
     needs_generated: bool = False
     """Whether it could be published if the publication sent stored generated columns."""
     is_carried: bool = True
-    """Whether the changes of all its partitions would be sent."""
+    """Whether PostgreSQL would send the changes of all its partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +142,19 @@ class Candidates:
 
     publishable: tuple[TableName, ...]
     to_unpublish: tuple[TableName, ...]
-    """The tables that are published, and must not be any longer."""
+    """The published tables that must leave the publication."""
     left_out: tuple[LeftOut, ...]
     not_carried: str | None
-    """A sentence on what logical replication does not carry; None if there is nothing of that."""
+    """A sentence about objects that logical replication does not carry; None if there are none."""
 
     @property
     def incomplete(self) -> dict[TableName, str]:
-        """The sentences on tables with a partition whose changes are not sent, by the tables."""
+        """A sentence for each table with a partition whose changes PostgreSQL does not send."""
         return {table.table: table.text for table in self.left_out if not table.is_carried}
 
     @property
     def warnings(self) -> list[str]:
-        """The sentences on all that is not replicated."""
+        """The sentences about everything that is not replicated."""
         return [table.text for table in self.left_out] + ([self.not_carried] if self.not_carried else [])
 
 
@@ -167,14 +167,14 @@ def query_candidates(
     *,
     sends_generated: bool,
 ) -> Candidates:
-    """Return which tables can be published, and why the others cannot.
+    """Return which tables can be published, and why other tables cannot.
 
     Args:
         connection: a connection to the server.
         publication: the publication's name.
-        wanted: the tables to replicate; none for all.
+        wanted: the tables to replicate; empty for all.
         excluded: the tables that are not to be replicated.
-        there: the tables that are published already.
+        published_tables: the tables that are published already.
         sends_generated: whether the publication sends stored generated columns.
     """
     publishable: list[TableName] = []
@@ -206,10 +206,10 @@ def query_candidates(
         elif refusal := _refusal(identities, major, publication):
             effect = "is not replicated"
             if published is not None:
-                effect = "is published, and its updates and deletes cannot be followed"
+                effect = "is published, but its updates and deletes cannot be applied"
                 if any(identity.is_refused(major) for identity in identities):
                     to_unpublish.append(table)
-                    effect = "is not replicated any more"
+                    effect = "is no longer replicated"
             reason, remedy = refusal
             statements = _statements(connection, table, remedy, publication) if remedy is not None else ()
             left_out.append(LeftOut(table, f"{table} {effect}, as {reason}", statements, remedy == "stored"))
@@ -232,11 +232,11 @@ class _ReplicaIdentity:
     table: TableName
     is_usable: bool
     unsent: tuple[str, str, str, str] | None
-    """A generated column of it that is not sent, as `_UNSENT` tells."""
+    """A generated column of it that is not sent, as `_UNSENT` returns it."""
     is_root: bool = False
-    """Whether it is that of a partitioned table, which has no rows of its own."""
+    """Whether the table is partitioned, and so has no rows of its own."""
     differs: bool = False
-    """Whether it is that of a partition, without the columns of its table's."""
+    """Whether the table is a partition whose replica identity lacks columns of its root's replica identity."""
 
     @classmethod
     def of(
@@ -249,27 +249,27 @@ class _ReplicaIdentity:
         is_root: bool = False,
         differs: bool = False,
     ) -> Self:
-        """Return one as the catalog tells it; `columns` has the columns of a column list, which are sent."""
+        """Return a replica identity of the catalog; `columns` are the columns of a column list, which are sent."""
         if unsent is None or unsent[0] in columns:
             return cls(table, is_usable, None, is_root, differs)
         column, kind, identity, has_plain_key = unsent
         return cls(table, is_usable, (column, kind, identity, has_plain_key), is_root, differs)
 
     def is_refused(self, major: int) -> bool:
-        """Return whether the server refuses updates and deletes once the table is published."""
+        """Return whether PostgreSQL refuses updates and deletes once the table is published."""
         is_wrong = not self.is_usable or (self.unsent is not None and major >= _CHECKS_GENERATED)
         return is_wrong and not self.is_root
 
 
 _Remedy = Literal["FULL", "DEFAULT", "stored"]
-"""The replica identity that a table needs, or that the publication has to send stored generated columns."""
+"""The replica identity that a table needs; `stored`: the publication has to send stored generated columns."""
 
 
 def _refusal(identities: Sequence[_ReplicaIdentity], major: int, publication: str) -> tuple[str, _Remedy | None] | None:
-    """Return why a table must not be published, with the remedy, also as a word; None if it may be.
+    """Return why a table must not be published, in words with the remedy, and the remedy; None if it may be published.
 
     Args:
-        identities: the table's, and that of a partition which differs, if one does.
+        identities: the table's replica identity, and perhaps a partition's that differs.
         major: the server's major version.
         publication: the publication's name.
     """
@@ -290,8 +290,8 @@ def _refusal(identities: Sequence[_ReplicaIdentity], major: int, publication: st
             text = f"{give}run ALTER TABLE {refused.table} REPLICA IDENTITY DEFAULT"
         return f"{whose} has the generated column {column}, which is not sent: {text}", remedy
     if not table.is_usable:
-        why = "nothing tells its rows apart in updates and deletes: give it a primary key, or run"
-        every = ", and the same for each of its partitions" if table.is_root else ""
+        why = "nothing identifies its rows in updates and deletes: give it a primary key, or run"
+        every = ", also for each of its partitions" if table.is_root else ""
         return f"{why} ALTER TABLE {table.table} REPLICA IDENTITY FULL{every}", "FULL"
     if last.differs:
         why = f"its partition {last.table} has another replica identity: run"
@@ -305,7 +305,7 @@ def _send_generated_statement(publication: str) -> str:
 
 
 def _statements(connection: Connection, table: TableName, remedy: _Remedy, publication: str) -> tuple[str, ...]:
-    """Return the statements of a remedy: for a partitioned table also those of all its partitions."""
+    """Return the statements of a remedy, for a partitioned table also for all its partitions."""
     if remedy == "stored":
         return (_send_generated_statement(publication),)
     members = connection.execute(_WITHOUT_IDENTITY, (*table, remedy[0].lower())).fetchall()
@@ -313,7 +313,7 @@ def _statements(connection: Connection, table: TableName, remedy: _Remedy, publi
 
 
 def _candidates_query(major: int, *, sends_generated: bool) -> str:
-    """Return the query for tables; `sends_generated` tells whether the publication sends stored generated columns."""
+    """Return the query for tables; `sends_generated`: whether the publication sends stored generated columns."""
 
     def unsent(table: str) -> str:
         # Generated columns exist since PostgreSQL 12.
@@ -332,10 +332,10 @@ def _candidates_query(major: int, *, sends_generated: bool) -> str:
 
 
 def query_unpublishable_reasons(connection: Connection, table: TableName) -> list[str]:
-    """Return why a table is not among those that can be published; nothing if the catalog's warnings say it."""
+    """Return why a named table cannot be published; empty if the catalog's warnings explain it."""
     parent = connection.execute(_PARENT, table).fetchone()
     if parent is not None:
-        return [f"{table} is a partition, which is replicated with {TableName(*parent)}: name that"]
+        return [f"{table} is a partition, which is replicated with {TableName(*parent)}: name {TableName(*parent)}"]
     if not exists(connection, table):
         return [f"{table} cannot be replicated: there is no such table in this database"]
     return []

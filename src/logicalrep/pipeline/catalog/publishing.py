@@ -1,7 +1,7 @@
-"""The publication of a destination: made where there is none, and kept complete if this project made it.
+"""The publication of a destination: replicate creates it if it does not exist, and adds new tables to its own.
 
-It names its tables one by one. A publication FOR ALL TABLES, or one with a table that has no replica identity, would
-make the server refuse the application's updates and deletes. A table that comes to this leaves the publication again.
+replicate's publications name each table. In a publication FOR ALL TABLES, or with a table without a replica identity,
+PostgreSQL would refuse applications' updates and deletes. A table that loses its replica identity is unpublished.
 """
 
 from __future__ import annotations
@@ -32,28 +32,27 @@ class Published:
     listed: tuple[PublishedTable, ...]
     """The tables to replicate."""
     warnings: tuple[str, ...]
-    """One sentence for each table that is left out, with its remedy."""
+    """One sentence with a remedy for each table that is not replicated."""
 
     @property
     def tables(self) -> tuple[TableName, ...]:
-        """The names of the tables to replicate."""
         return tuple(table.name for table in self.listed)
 
 
 def ensure_publication(
     connection: Connection, name: str, settings: ReplicateSettings, *, at_start: bool = True
 ) -> Published:
-    """Return the tables of a publication; make it, or add new tables to it if it is ours.
+    """Return the tables of a publication, after creating it, or adding new tables to a publication of ours.
 
     Args:
-        connection: a connection of a role that owns the tables, where there is something to make; it has a
-            lock_timeout, as also the list of the tables waits for sessions that alter one.
+        connection: a connection with a lock_timeout, as the query of the tables waits for sessions that alter one. Its
+            role owns the tables if the publication must be created or extended.
         name: the publication's name.
-        settings: the settings, which tell the tables to replicate, and those to exclude.
-        at_start: whether a wanted table that is not there is an error; later it is a warning, as it may be dropped.
+        settings: the settings, with the tables to replicate and to exclude.
+        at_start: whether a missing table is an error; later it is a warning, as somebody may have dropped it.
 
     Raises:
-        PublicationNeededError: the role may not make it, or it leaves out some kinds of changes, or wanted tables.
+        PublicationNeededError: the role may not create it, or it lacks kinds of changes or tables.
         LockNotAvailable, DeadlockDetected: another session alters a table.
     """
     plan = query_plan(connection, name, settings, at_start=at_start)
@@ -72,7 +71,7 @@ def ensure_publication(
         published = [table for table in sorted(plan.tables) if table in plan.excluded]
         warnings += _drop(connection, name, published, "the server still sends changes, which are ignored, of")
         warnings += _add(connection, name, plan.tables_to_add)
-    # A table with an unlogged partition is left until it is whole, as an unlogged table is, and is then loaded again.
+    # A table with an unlogged partition waits, like an unlogged table, and is reloaded once all partitions are logged.
     listed = [
         table
         for table in query_listed_tables(connection, (name,))
@@ -82,12 +81,12 @@ def ensure_publication(
     if absent and at_start:
         raise missing_tables_error(name, absent, warnings)
     if plan.excluded:
-        warnings.append(f"excluded, so neither loaded nor followed: {plan.excluded}; rows that are there already stay")
+        warnings.append(f"excluded, so neither loaded nor replicated: {plan.excluded}; their stored rows stay")
     return Published(tuple(table for table in listed if plan.includes(table.name)), tuple(warnings))
 
 
 def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
-    """Add tables to the publication, each that can be; return why the others are not."""
+    """Add as many tables to the publication as possible; return why other tables were not added."""
     if not tables:
         return []
     try:
@@ -97,16 +96,16 @@ def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list
             return [warning for table in tables for warning in _add(connection, name, [table])]
         if isinstance(error, PublicationNeededError):
             return [error.description]
-        return [f"{tables[0]} is not replicated yet, as another session has locked it; it is tried again"]
+        return [f"{tables[0]} is not replicated yet, as another session has locked it: replicate retries"]
     except (psycopg.errors.UndefinedTable, psycopg.errors.DuplicateObject, psycopg.errors.InvalidSchemaName):
-        # Another session has dropped or added one of them: the next catalog refresh sees it.
+        # Another session has dropped or added a table: the next catalog refresh sees it.
         if len(tables) > 1:
             return [warning for table in tables for warning in _add(connection, name, [table])]
     return []
 
 
 def _drop(connection: Connection, name: str, tables: Sequence[TableName], effect: str) -> list[str]:
-    """Take tables out of the publication; return why some stay, and with what effect."""
+    """Remove tables from the publication; return why tables stay, with the effect."""
     warnings = []
     for table in tables:
         dropping = sql.SQL("ALTER PUBLICATION {} DROP TABLE ONLY {}")
@@ -116,9 +115,9 @@ def _drop(connection: Connection, name: str, tables: Sequence[TableName], effect
         except PublicationNeededError as error:
             warnings.append(f"{effect} {table}: {error.description}")
         except LOCKED:
-            warnings.append(f"{table} stays published for now, as another session has locked it; it is tried again")
+            warnings.append(f"{table} stays published for now, as another session has locked it: replicate retries")
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject, psycopg.errors.InvalidSchemaName):
-            # Another session has dropped it.
+            # Another session has dropped the table, or removed it from the publication.
             continue
     return warnings
 

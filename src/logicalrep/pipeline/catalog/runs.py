@@ -1,4 +1,4 @@
-"""A table's changes in runs of one description, each of whole transactions."""
+"""The division of a table's changes into runs: whole transactions with one description."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 def runs(
     previous_spec: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: Sequence[ChangeBatch]
 ) -> list[tuple[TableSpec, list[ChangeBatch]]]:
-    """Divide changes by the descriptions that they have; one without changes has an empty run if it is the last.
+    """Divide changes by their descriptions; the last description has a run even without changes.
 
     Args:
-        before: the description of changes before the first Relation message.
-        described: the messages with the description of the changes behind each, in their order.
+        previous_spec: the description of changes before the first Relation message.
+        described: the messages, in their order, each with the description of the changes after it.
         changes: a table's changes, whole transactions in the order of their commits.
 
-    Raises NeedsResync if a transaction has changes with several descriptions: it must come to the table at once.
+    Raises NeedsResync if a transaction has changes with several descriptions: its changes must be applied at once.
 
     Example:
         >>> [(len(table.relation.columns), len(batches)) for table, batches in runs(before, described, changes)]
@@ -44,7 +44,7 @@ def runs(
 
 
 def slices(batches: Sequence[ChangeBatch], start: int, end: int) -> Iterator[ChangeBatch]:
-    """Yield the changes from one index among all of them to before another."""
+    """Yield the changes from the index `start` to before the index `end`; indexes count over all batches."""
     first = 0
     for batch in batches:
         bounds = max(start - first, 0), min(end - first, batch.num_rows)
@@ -54,7 +54,7 @@ def slices(batches: Sequence[ChangeBatch], start: int, end: int) -> Iterator[Cha
 
 
 def is_same_shape(table: TableSpec, other: TableSpec) -> bool:
-    """Return whether rows of two descriptions have the same columns and the same key."""
+    """Return whether two descriptions have the same columns and key."""
     return (table.attnums, table.key, table.relation) == (other.attnums, other.key, other.relation)
 
 

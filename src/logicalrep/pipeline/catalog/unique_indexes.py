@@ -1,4 +1,4 @@
-"""The indexes that tell a table's rows apart, and which of them has the key."""
+"""The unique indexes that identify a table's rows, and the choice of the key among them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from logicalrep.postgres.server import Connection
 from logicalrep_protocol.v1 import ReplicaIdentity
 
-# The index of a replica identity is always among them. REINDEX CONCURRENTLY gives a constraint another index.
+# The result includes the index of the replica identity. REINDEX CONCURRENTLY gives a constraint another index.
 _UNIQUE = b"""
 SELECT indrelid::bigint, coalesce(pg_constraint.oid, indexrelid)::bigint,
     CASE WHEN pg_constraint.oid IS NULL THEN index.xmin::text::bigint ELSE 0 END,
@@ -28,24 +28,24 @@ ORDER BY 1, 2
 
 
 class UniqueIndex(NamedTuple):
-    """An index in whose columns no two rows have the same values."""
+    """A unique index over columns that are NOT NULL."""
 
     oid: int
-    """The OID of its constraint; its own if it has none."""
+    """The OID of its constraint; the index's own OID if it has none."""
     written: int
-    """The `xmin` of its row in the catalog; 0 for a constraint, which has the same columns as long as it is there."""
+    """The `xmin` of its catalog row; 0 for a constraint, whose columns never change."""
     is_primary: bool
     is_identity: bool
     """Whether `REPLICA IDENTITY USING INDEX` names it."""
     columns: list[str]
 
     def has_just(self, columns: Collection[str]) -> bool:
-        """Return whether these are its columns, in whichever order."""
+        """Return whether its columns are exactly these, in any order."""
         return set(self.columns) == set(columns)
 
 
 def query_unique_indexes(connection: Connection, oids: list[int]) -> dict[int, list[UniqueIndex]]:
-    """Return the indexes that tell the rows of each table apart."""
+    """Return the unique indexes of each table, by the table's OID."""
     indexes: dict[int, list[UniqueIndex]] = {oid: [] for oid in oids}
     for oid, *index in connection.execute(_UNIQUE, (oids,)).fetchall():
         indexes[oid].append(UniqueIndex(*index))
@@ -53,12 +53,12 @@ def query_unique_indexes(connection: Connection, oids: list[int]) -> dict[int, l
 
 
 def key_columns(identity: ReplicaIdentity, indexes: Collection[UniqueIndex], own: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns of a table's key; none if it has no key.
+    """Return the columns of a table's key; empty if it has no key.
 
     Args:
-        identity: the replica identity. With all columns the key is the primary key.
-        indexes: the indexes that tell rows apart.
-        own: the columns that the settings name, which are the key only with all columns, and an index of just these.
+        identity: the replica identity; with FULL the key is the primary key.
+        indexes: the table's unique indexes.
+        own: the key in the settings, used only with FULL and if an index has exactly these columns.
     """
     if identity == ReplicaIdentity.NOTHING:
         return ()

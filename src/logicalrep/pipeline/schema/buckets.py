@@ -1,4 +1,4 @@
-"""Buckets: a number of so many for each value, as Iceberg and Spark number them.
+"""The bucket numbers of values, as Iceberg and Spark compute them.
 
 Source: "Bucket Transform Details" and "Appendix B: 32-bit Hash Requirements" in the Iceberg Table Spec.
 """
@@ -14,7 +14,7 @@ _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 
 
 def buckets_of(values: pa.Array, count: int) -> pa.Array:
-    """Return the bucket of each value, a number below `count`; NULL for NULL.
+    """Return the bucket of each value, from 0 to `count` - 1; NULL for NULL.
 
     Args:
         values: integers, dates, timestamps in microseconds, or texts.
@@ -31,7 +31,7 @@ def buckets_of(values: pa.Array, count: int) -> pa.Array:
 
 
 def _hashes(values: pa.Array) -> _Words:
-    """Return the 32-bit Murmur3 hashes of values as bytes: those of numbers are those of 64-bit ones."""
+    """Return the 32-bit Murmur3 hashes of values; integers and dates are hashed as 64-bit integers."""
     type_ = values.type
     if pa.types.is_string(type_):
         whole = values.cast(pa.large_binary())
@@ -45,7 +45,7 @@ def _hashes(values: pa.Array) -> _Words:
 
 
 def _murmur3(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> _Words:
-    """Return the hashes of texts one after another, whose ends are told; all texts take their next word at once."""
+    """Return the hashes of concatenated texts; each step hashes the next word of all texts."""
     starts, lengths = ends[:-1], np.diff(ends)
     hashes: _Words = np.zeros(len(starts), np.uint32)
     if not len(hashes):

@@ -6,9 +6,9 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def changed_columns(previous_spec: TableSpec, current_spec: TableSpec) -> list[str]:
-    """Return what is different in a stored table's columns and key, a few words for each; nothing if they are the same.
+    """Return the differences between the columns and keys of two descriptions, a few words for each.
 
-    Columns are known by their numbers on the server, or in another table of the same name by their names.
+    Columns are matched by their numbers on the server; in another table of the same name, by their names.
 
     Example:
         >>> changed_columns(before, after)

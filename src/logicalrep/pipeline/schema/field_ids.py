@@ -1,6 +1,6 @@
-"""Field ids: the numbers by which data files of some formats know their columns, whatever these are called.
+"""Field ids: the numbers that identify columns in the data files of some formats, whatever their names.
 
-Parquet has an id for each column and each field within one; Arrow keeps it in the metadata of fields.
+Parquet has an id for each column and each field within a column; Arrow has it in the metadata of fields.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import pyarrow as pa
 
 _ID = b"PARQUET:field_id"
 IDS_OF_A_COLUMN = 16
-"""The field ids of a column and the fields within it: no type has more than six of these."""
+"""The field ids reserved for a column and the fields within it: no type has more than six fields."""
 
 
 def field_id(field: pa.Field) -> int | None:
-    """Return a field's id; None if it has none."""
     text = (field.metadata or {}).get(_ID)
     return None if text is None else int(text)
 
 
 def with_column_ids(field: pa.Field, number: int, has_texts: bool) -> pa.Field:
-    """Return a column's field with ids that follow from its number on the server; that of its texts has the last."""
+    """Return a column's field with ids computed from its number on the server; a text column has the last id."""
     return with_ids(field, IDS_OF_A_COLUMN * number + (IDS_OF_A_COLUMN - 1 if has_texts else 0))
 
 
 def with_ids(field: pa.Field, first: int) -> pa.Field:
-    """Return a field with an id; the fields within it have those that follow."""
+    """Return a field with an id; the fields within it have the next ids."""
     return _numbered(field, count(first))
 
 
@@ -45,7 +44,7 @@ def _numbered(field: pa.Field, ids: Iterator[int]) -> pa.Field:
 def file_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema of a table's data files.
 
-    Formats with field ids have no 16-bit integers, which are written with 32 bits.
+    Formats with field ids have no 16-bit integers: the files have 32-bit integers.
     """
     return pa.schema([_widened(field) if field_id(field) is not None else field for field in schema])
 
@@ -60,9 +59,9 @@ def _widened(field: pa.Field) -> pa.Field:
 
 
 def names_in_file(file: pa.Schema, schema: pa.Schema, columns: Sequence[str]) -> dict[str, str]:
-    """Return the names that columns of a table have in a data file, as far as it has them.
+    """Return the names in a data file of the table's columns that the file has.
 
-    Raises ValueError if the table's columns have ids, and the file's have none.
+    Raises ValueError if the table's columns have ids and the file's columns have none.
     """
     ids = {column: field_id(schema.field(column)) for column in columns}
     if all(id_ is None for id_ in ids.values()):

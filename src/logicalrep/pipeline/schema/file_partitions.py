@@ -1,7 +1,7 @@
-"""File partitions: rows of a stored table that share files by a rule, such as the day of a column.
+"""File partitions: a rule, such as the day of a column, that assigns the rows of a stored table to files.
 
-A rule is a column's value, the day or the month of one, or one of so many buckets. Each data file has rows of one file
-partition alone, so that readers leave out whole files. A file's name never tells it: values are no paths.
+A rule is the value of a column, its day, its month, or its bucket. Each data file has rows of one file partition, so
+that readers skip whole files. A file's path does not have the partition's value.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from logicalrep_runtime.errors import LogicalRepError
 
 Transform = Literal["value", "day", "month", "bucket"]
 PartitionValue = int | str | bool | None
-"""A value that all rows of a file have: of a day the days since 1970, of a month the months."""
+"""The partition value of all rows of a file; a day is the days since 1970, a month the months since 1970."""
 
 MOST_BUCKETS = 10_000
 _TRANSFORMED = re.compile(r"(?:(day|month)\( *(.+?) *\)|bucket\( *(\d+) *, *(.+?) *\))")
 _NULL_IN_LOGS = ("", "__HIVE_DEFAULT_PARTITION__")
-"""The texts that are NULL as a partition's value in a Delta log, the second one to programs with paths of values."""
+"""The texts that mean NULL as a partition value: in a Delta log, and in programs with values in paths."""
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""The first day of the year 1 and the last one of the year 9999, as days since 1970."""
+"""The first day of the year 1 and the last day of the year 9999, as days since 1970."""
 
 
 class PartitionColumnError(LogicalRepError, ValueError):
@@ -42,7 +42,7 @@ class PartitionValueError(LogicalRepError, ValueError):
 
 
 class WantedPartition(NamedTuple):
-    """A rule as the settings have it."""
+    """A rule in the settings."""
 
     transform: Transform
     column: str
@@ -51,13 +51,13 @@ class WantedPartition(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> WantedPartition:
-        """Return the rule of a text.
+        """Return the rule in a text.
 
         Example:
             >>> WantedPartition.of("bucket(16, id)")
             WantedPartition(transform='bucket', column='id', buckets=16)
 
-        Raises ValueError for a number of buckets that cannot be.
+        Raises ValueError unless the number of buckets is from 1 to 10,000.
         """
         match = _TRANSFORMED.fullmatch(text.strip())
         if match is None:
@@ -70,7 +70,7 @@ class WantedPartition(NamedTuple):
 
 
 class PartitionRule(NamedTuple):
-    """A rule of a table, by its column's number, which renaming does not change."""
+    """A rule of a table, with the number of its column: renaming the column does not change it."""
 
     transform: Transform
     number: int
@@ -79,27 +79,27 @@ class PartitionRule(NamedTuple):
 
 @dataclass(frozen=True)
 class FilePartition:
-    """A rule of a table under its present columns."""
+    """A rule of a table under its current columns."""
 
     source: str
-    """The column of the stored table by which its rows are divided."""
+    """The column of the stored table that the rule uses."""
     type: pa.DataType
     """The column's type."""
     transform: Transform
     buckets: int
     is_hidden: bool
-    """Whether the format keeps the values in its metadata; else they are a column of the table."""
+    """Whether the format stores the values in its metadata; otherwise they are a column of the table."""
 
     @property
     def name(self) -> str:
-        """The column of the stored table that has the values; where they are hidden, their name in the metadata."""
+        """The column of the stored table that has the values; if they are hidden, their name in the metadata."""
         if self.transform != "value":
             return f"_{self.source}_{self.transform}"
         return f"_{self.source}" if self.is_hidden else self.source
 
     @property
     def own_field(self) -> pa.Field | None:
-        """The column that the table gets for the values; None if it needs none."""
+        """The column to add to the table for the values; None if it needs none."""
         if self.is_hidden or self.transform == "value":
             return None
         types = {"day": pa.date32(), "month": pa.string(), "bucket": pa.int32()}
@@ -107,7 +107,7 @@ class FilePartition:
 
     @property
     def problem(self) -> str | None:
-        """Why the column's type does not do; None if it does."""
+        """Why the rule does not fit the column's type; None if it does."""
         type_, is_time = self.type, pa.types.is_date(self.type) or pa.types.is_timestamp(self.type)
         is_whole = pa.types.is_integer(type_) or pa.types.is_string(type_)
         if self.transform in ("day", "month"):
@@ -119,9 +119,9 @@ class FilePartition:
         return f"the values of the column {self.source} are no partitions" + (": take its day" if is_time else "")
 
     def values_of(self, column: pa.Array) -> pa.Array:
-        """Return the partition's value of each value of the column: of a date the days since 1970.
+        """Return the partition value of each value of the column.
 
-        Raises PartitionValueError for one that the format does not have.
+        Raises PartitionValueError for a value that the format cannot have.
         """
         if self.transform == "bucket":
             return buckets_of(column, self.buckets)
@@ -146,7 +146,7 @@ class FilePartition:
         return days if self.transform != "month" else _months(days)
 
     def logged(self, value: PartitionValue) -> str | None:
-        """Return the text that a value has in a log.
+        """Return the text of a value in a Delta log; None for NULL.
 
         Example:
             >>> FilePartition("at", pa.date32(), "month", 0, is_hidden=False).logged(682)
@@ -162,7 +162,7 @@ class FilePartition:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def scalar(self, value: PartitionValue) -> pa.Scalar:
-        """Return a value as the column has it in all rows of a file."""
+        """Return a value as the scalar of the table's column."""
         if self.transform == "month":
             return pa.scalar(self.logged(value), pa.string())
         if self._has_days:
@@ -170,9 +170,9 @@ class FilePartition:
         return pa.scalar(value, pa.int32() if self.transform == "bucket" else self.type)
 
     def value_of(self, logged: object) -> PartitionValue:
-        """Return the value of what a reader of the log returns: the inverse of `scalar`, and of `logged` for a month.
+        """Return the value that a reader of the log returned: the inverse of `scalar`, and of `logged` for a month.
 
-        Raises ValueError if it is none.
+        Raises ValueError if it is no such value.
         """
         if logged is None:
             return None
@@ -191,21 +191,21 @@ class FilePartition:
 
 
 def partitioning_problem(partitions: Sequence[FilePartition], names: Sequence[str]) -> str | None:
-    """Return why a table of some columns cannot have these file partitions; None if it can."""
+    """Return why a table with the named columns cannot have these file partitions; None if it can."""
     for partition in partitions:
         if partition.problem is not None:
             return partition.problem
         if partition.name != partition.source and partition.name.casefold() in {name.casefold() for name in names}:
-            return f"it has a column {partition.name}, which is the name of its partitions: rename the column"
+            return f"its column {partition.name} has the name of its partitions: rename the column"
     if not all(partition.is_hidden for partition in partitions) and {*names} <= {
         partition.name for partition in partitions
     }:
-        return "a Delta table needs a column by which it is not partitioned"
+        return "a Delta table needs a column that is no partition column"
     return None
 
 
 def _days(column: pa.Array) -> pa.Array:
-    """Return the days since 1970 of dates, or of times, which begin earlier than the time also before 1970."""
+    """Return the days since 1970 of dates or times, rounded down, also before 1970."""
     if pa.types.is_date(column.type):
         return column.cast(pa.int32())
     day = 86_400_000_000
@@ -217,7 +217,6 @@ def _days(column: pa.Array) -> pa.Array:
 
 
 def _months(days: pa.Array) -> pa.Array:
-    """Return the months since 1970 of days."""
     dates = days.cast(pa.date32())
     months = pc.add(pc.multiply(pc.subtract(pc.year(dates), 1970), 12), pc.subtract(pc.month(dates), 1))
     return months.cast(pa.int32())

@@ -1,4 +1,4 @@
-"""The refusal of settings that do not fit a table's columns."""
+"""The refusal of settings by table that do not fit the table's columns."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ def refuse_unfit(table: TableSpec, numbers: Mapping[str, int]) -> None:
 
     Args:
         table: the table under its settings.
-        numbers: the numbers that columns to be masked or left out have to have, as far as they are known.
+        numbers: the known numbers of the columns that are masked or left out, by name.
 
     Raises:
-        ReservedColumnError: a column has the name of one that the settings add.
-        OwnKeyError: the table's own settings give it a key that it cannot have.
-        ProtectedColumnError: a column to be masked or left out is not there, or is one of the key that has to stay.
-        PartitionColumnError: a column to partition by is not there, or is of no such type.
+        ReservedColumnError: a column has the name of a column that the settings add.
+        OwnKeyError: the settings give the table a key that it cannot have.
+        ProtectedColumnError: the settings mask or omit a column that does not exist, was replaced by another column of
+            that name, or is part of the key.
+        PartitionColumnError: a column of `partition_by` does not exist, or has an unsuitable type.
     """
     settings = table.settings
     if settings.key and table.key != settings.key:
         raise OwnKeyError.of(table.relation, settings.key)
     for name in sorted(settings.protected - {name for _, name in table.protected}):
         raise ProtectedColumnError(
-            f"{table.relation} has no published column {name}, which is to be masked or left out: write its "
-            "present name into the settings by table, or remove it there if the column is gone"
+            f"the settings mask or leave out the column {name}, which {table.relation} does not publish: write its "
+            "current name into the settings by table, or remove it there if somebody dropped the column"
         )
     for number, name in table.protected:
         if numbers.get(name, number) != number:
             raise ProtectedColumnError(
-                f"the column {name} of {table.relation} is not the one that had this name before, which may still be "
-                "there under another: name in the settings by table all columns that are to be masked or left out"
+                f"another column of {table.relation} had the name {name} before, and may have another name now: name "
+                "all columns to mask or leave out in the settings by table"
             )
     for name in table.key or ():
         if not settings.writes(name):
             raise ProtectedColumnError(
-                f"the column {name} of {table.relation} belongs to the key, which tells rows apart: it can be "
+                f"the column {name} of {table.relation} belongs to the key, which identifies rows: it can be "
                 "hashed, but not nulled or left out"
             )
     companions: list[Literal["history", "changes"] | None] = [None]
@@ -52,16 +53,16 @@ def refuse_unfit(table: TableSpec, numbers: Mapping[str, int]) -> None:
     for partition in settings.wanted_partitions if len(table.partitions) < len(settings.wanted_partitions) else ():
         if partition.column not in table.relation.names:
             raise PartitionColumnError(
-                f"{table.relation} has no published column {partition.column}, by which it is to be partitioned: write "
-                "its present name into the settings by table"
+                f"partition_by names the column {partition.column}, which {table.relation} does not publish: write its "
+                "current name into the settings by table"
             )
     assert len(table.file_partitions) == len(settings.wanted_partitions)
 
 
 def with_file_partitions_of(table: TableSpec, last: TableSpec | None) -> TableSpec:
-    """Return a table with the file partitions of its last description, if its settings ask for the same.
+    """Return a table with the file partitions of its last description, if its settings ask for the same partitions.
 
-    Their columns may have other names now, which the settings do not know yet.
+    Their columns may have been renamed, while the settings still have the old names.
     """
     is_same = last is not None and last.relation.relation_id == table.relation.relation_id
     if last is None or not is_same or last.settings.partition_by != table.settings.partition_by:

@@ -1,4 +1,4 @@
-"""The columns that a stored table has behind those of the server's table."""
+"""The columns that logicalrep adds to a stored table, behind the columns of the server's table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from logicalrep.pipeline.schema.field_ids import with_ids
 from logicalrep_runtime.errors import LogicalRepError
 
 Form = Literal["rows", "marked", "history", "changes"]
-"""A table's rows as they are, with those that are deleted marked, with all their versions, or all its changes."""
+"""The rows of a stored table: current rows, also marked deleted rows, all versions of rows, or all changes."""
 
 _MOMENT = pa.timestamp("us", "UTC")
 _NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
@@ -36,26 +36,26 @@ MORE: dict[Form, tuple[pa.Field, ...]] = {
         pa.field("_unchanged", _NAMES, nullable=False),
     ),
 }
-"""The columns of each form."""
+"""The columns that each form adds."""
 
 END: dict[Form, str] = {"marked": "_deleted_at", "history": "_valid_to_lsn"}
-"""The column that is null in a row that is there now."""
+"""The column that is NULL in current rows."""
 
 
 class ReservedColumnError(LogicalRepError, ValueError):
-    """A column with the name of one that is to be written behind it."""
+    """A column with the name of a column that logicalrep adds."""
 
     code = "COLUMN_RESERVED"
 
 
 class CompanionDamagedError(LogicalRepError, RuntimeError):
-    """A companion table that is damaged: nothing could load it again."""
+    """A damaged companion table: no reload could restore its rows."""
 
     code = "HISTORY_DAMAGED"
 
 
 def with_extra_columns(schema: pa.Schema, form: Form, table: object, *, has_field_ids: bool = False) -> pa.Schema:
-    """Return the columns of a form of a table, with field ids if the table's have some: numbers from 1 on.
+    """Return the schema with the columns that a form adds; their field ids, if there are any, count from 1.
 
     Raises ReservedColumnError if the table has a column of that name.
     """
@@ -72,13 +72,13 @@ def _refuse(names: Sequence[str], form: Form, table: object) -> None:
     for name in names:
         if name.casefold() in taken:
             raise ReservedColumnError(
-                f"{table} has a column {name}, and its Delta table gets one of that name by its settings: rename the "
-                "column, or leave out deletes = soft, history or append for this table"
+                f"{table} has a column {name}, and the settings add a column of that name to the stored table: rename "
+                "the column, or leave out deletes = soft, history or append for this table"
             )
 
 
 def with_live_markers(rows: pa.RecordBatch, form: Form, *, has_field_ids: bool = False) -> pa.RecordBatch:
-    """Return loaded rows with the columns of their form: none is deleted."""
+    """Return loaded rows with the columns of their form: no row is deleted."""
     if form != "marked":
         return rows
     deleted, at = _more(form, has_field_ids=has_field_ids)

@@ -1,4 +1,4 @@
-"""The values of keys as PostgreSQL's texts, to look rows up and to show them."""
+"""The values of keys as PostgreSQL's texts, for queries and messages."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from logicalrep.values import Column
 from logicalrep.values.types.temporal import ExtendedDate, ExtendedTimestamp
 
 _EPOCH_DAYS = 10_957
-"""The days from 1970 to 2000, where PostgreSQL's count begins."""
+"""The days from 1970 to 2000, PostgreSQL's epoch."""
 _EPOCH_MICROSECONDS = _EPOCH_DAYS * 86_400_000_000
 
 
 def key_texts(table: TableSpec, keys: pa.Table) -> dict[str, list[str | None]]:
-    """Return the texts of rows' keys by PostgreSQL's column names.
-
-    Args:
-        table: the table.
-        keys: rows with the columns of the key.
-    """
+    """Return the texts of keys by PostgreSQL's column names; `keys` has the columns of the key."""
     columns = {column.name: table.columns[column.ordinal] for column in table.written}
     return {columns[name].name: _texts(columns[name], keys.column(name)) for name in table.key_names}
 
@@ -37,7 +32,7 @@ def _texts(column: Column, values: pa.ChunkedArray) -> list[str | None]:
         days = values.cast(pa.int32()).to_pylist()
         return [None if value is None else str(ExtendedDate(value - _EPOCH_DAYS)) for value in days]
     texts = values.to_pylist()
-    # A column that is text here has the server's text.
+    # A column that is text at the destination has the server's text.
     return (
         texts
         if pa.types.is_string(type_)

@@ -1,4 +1,4 @@
-"""The names of folders and columns for the names of PostgreSQL's tables and columns."""
+"""The names of folders and columns at a destination."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ _REFUSED = re.compile(r"[ ,;{}()\n\t=]")
 def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
     r"""Return a table's folder at its destination: schema and name as they are.
 
-    Only `/`, `\`, control characters, a leading dot, a `%` or `~` that would read as a code, the `_` of `_delta_log`
-    and `_logicalrep`, the `~` of a name that ends with `~history` or `~changes`, and the capitals of a schema, or of a
-    name in its schema, that differs from one of the `taken` folders only in case become `~` and two hexadecimal digits
-    for each byte. It is not `%`, as delta-rs, and what is built on it, takes `a%2Fb` in a path for `a/b`, and reads
-    another folder.
+    Some characters become `~` and two hexadecimal digits for each byte:
+
+    - `/`, `\`, control characters, and a leading dot;
+    - a `%` or `~` that would read as a code;
+    - the `_` of `_delta_log` and `_logicalrep`, and the `~` before `history` or `changes` at the end of a name;
+    - the capitals of a schema, or of a name in its schema, that differs from a folder in `taken` only in case.
+
+    The code does not begin with `%`, as delta-rs and its users take `a%2Fb` in a path for `a/b`, another folder.
 
     Example:
         >>> table_folder(TableName("Odd Schema", 'Odd.Table "q"'))
@@ -30,7 +33,7 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
     """
     schema, name = _encoded(table.schema), _encoded(table.name)
     schemas = {other.partition("/")[0] for other in taken}
-    # Tables of a schema stay together, as far as its folder is not that of another one.
+    # Tables of a schema share a folder, unless it is the folder of another schema.
     if schema not in schemas and (_differs_in_case(schema, schemas) or _in_small_letters(schema) in schemas):
         schema = _in_small_letters(schema)
     if _differs_in_case(f"{schema}/{name}", taken):
@@ -41,7 +44,7 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
 
 
 def companion_folder(folder: str, companion: str) -> str:
-    """Return the folder of a table's companion table; no table has it, as the `~` of such a name is encoded.
+    """Return the folder of a table's companion table. No table has it, as `table_folder` encodes such a `~`.
 
     Example:
         >>> companion_folder("public/orders", "history")
@@ -55,12 +58,11 @@ def _encoded(name: str) -> str:
 
 
 def _differs_in_case(name: str, names: Collection[str]) -> bool:
-    """Return whether one of some names differs from a name in case alone."""
     return any(name != other and name.casefold() == other.casefold() for other in names)
 
 
 def _in_small_letters(name: str) -> str:
-    """Return a name with a code in place of each capital."""
+    """Return a name with each capital encoded."""
     return re.sub(r"[^\W\d_]", lambda match: _code(match[0]) if match[0] != match[0].lower() else match[0], name)
 
 
@@ -71,8 +73,8 @@ def _code(character: str) -> str:
 def column_names(names: Sequence[str]) -> dict[str, str]:
     """Return the stored table's name of each column.
 
-    A name stays as it is, unless it has one of the characters ` ,;{}()=`, a tab or a line break, which become `_`, or
-    differs from an earlier one only in case. A name that is taken then gets `_2`, `_3` and so on at its end.
+    The characters ` ,;{}()=`, tabs and line breaks become `_`. A name that is taken, also if it differs only in case,
+    gets `_2`, `_3` and so on at its end.
 
     Example:
         >>> column_names(["id", "ID", "unit price"])
@@ -80,14 +82,14 @@ def column_names(names: Sequence[str]) -> dict[str, str]:
     """
     stored_names: dict[str, str] = {}
     taken: set[str] = set()
-    # Names that need no change are given out first, so that no changed one takes them.
+    # Names without such characters come first, so that no changed name takes them.
     for name in sorted(names, key=lambda name: bool(_REFUSED.search(name))):
         stored_names[name] = _free(_REFUSED.sub("_", name), taken)
     return {name: stored_names[name] for name in names}
 
 
 def text_names(names: Collection[str], taken: Collection[str]) -> dict[str, str]:
-    """Return the name of the column with the texts of each of these, given the names of all other columns.
+    """Return the name of the text column of each column, if the names `taken` are not free.
 
     Example:
         >>> text_names(["at", "on"], taken=["at", "on", "On_Text"])
@@ -98,7 +100,7 @@ def text_names(names: Collection[str], taken: Collection[str]) -> dict[str, str]
 
 
 def _free(base: str, taken: set[str]) -> str:
-    """Return a name, with a number at its end where it is taken, and take it."""
+    """Add a free name to `taken`, with a number at its end if necessary, and return it."""
     chosen, number = base, 2
     while chosen.casefold() in taken:
         chosen = f"{base}_{number}"

@@ -1,4 +1,4 @@
-"""The identity of rows as one value each, so that rows can be found by it."""
+"""The key of each row as one value, to find rows by it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def row_keys(table: TableSpec, rows: pa.Table) -> pa.Array:
-    """Return one value for each row, equal for rows with the same key and for no others.
+    """Return one value for each row: the values of two rows are equal if and only if their keys are.
 
-    Without a key all columns count; NULL equals NULL then, and NaN equals NaN.
+    A table without a key compares all columns; then NULL equals NULL, and NaN equals NaN.
 
     Args:
-        table: the table, which tells the key.
+        table: the table with its key.
         rows: rows with at least the key's columns.
     """
     columns = [rows.column(name) for name in table.key_names]

@@ -1,4 +1,4 @@
-"""Rows as texts, equal for rows of equal values and for no others, whatever their columns' types."""
+"""Rows as texts, for columns of all types: texts are equal if and only if all values are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOTHING = pa.scalar(b"", _TEXT)
 
 
 def row_texts(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
-    """Return one text for each row of one or more columns.
+    """Return one text for each row of at least one column.
 
     NULL equals NULL, NaN equals NaN, and 0 differs from -0. The texts are of Arrow's type large_binary.
     """
@@ -20,7 +20,7 @@ def row_texts(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array | pa.Ch
 
 
 def _delimited(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return each value as its length and its text, so that no two rows of values have the same joined text."""
+    """Return the length and the text of each value, so that the joined texts of two different rows differ."""
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([_delimited(chunk) for chunk in column.chunks], _TEXT)
     texts = _texts(column)
@@ -30,7 +30,6 @@ def _delimited(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray
 
 
 def _texts(column: pa.Array) -> pa.Array:
-    """Return each value's text, and null for null."""
     type_ = column.type
     if pa.types.is_map(type_):
         entry = pa.struct([pa.field("key", type_.key_type, nullable=False), pa.field("value", type_.item_type)])
@@ -43,7 +42,7 @@ def _texts(column: pa.Array) -> pa.Array:
     if pa.types.is_struct(type_):
         return _where_valid(column, row_texts(column.flatten()))
     if pa.types.is_timestamp(type_) or pa.types.is_date32(type_):
-        # The text of a day after the year 9999 would not be its own.
+        # Arrow's text of a day after the year 9999 is not unique.
         column = column.cast(pa.int64() if pa.types.is_timestamp(type_) else pa.int32())
     return (column if pa.types.is_binary(type_) else column.cast(pa.large_string())).cast(_TEXT)
 

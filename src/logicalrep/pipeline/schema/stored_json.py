@@ -1,4 +1,4 @@
-"""Stored JSON: the attributes of an object by their names, whose types are checked when it is read."""
+"""Stored JSON: objects with the names of their attributes; reading checks the types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Return the content of a JSON document. Raises ValueError unless all texts in it are ones that a server takes."""
+    """Return the content of a JSON document. Raises ValueError for invalid JSON, or a text with a NUL character."""
     data = data.encode() if isinstance(data, str) else data
     if b"\\u0000" in data and _NUL.search(data):
         raise ValueError("a text of it has a character of code 0")
@@ -32,7 +32,7 @@ def parse_json(data: bytes | str) -> Any:
 
 
 def encode(value: object) -> bytes:
-    """Return a stored object as JSON, without line breaks: it is written faster."""
+    """Return a stored object as JSON in one line, which is written faster."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
 
@@ -42,12 +42,12 @@ def plain(value: object) -> Any:
 
 
 def decode(content: object, kind: type[_Object]) -> _Object:
-    """Return the object of a kind that was stored, from the content of its JSON.
+    """Return the stored object of a kind, from the content of its JSON.
 
-    A dataclass has slots: without them msgspec leaves an absent attribute to the class, and does not write it.
+    A dataclass must have slots: otherwise msgspec accepts an absent attribute if the class has a default.
 
-    Raises ValueError, with the path, for a value of another type, and for a key that is absent or unknown: a later
-    version may have written it, and to drop it could lose something.
+    Raises ValueError, with the path, for a value of another type, and for an absent or unknown key: a later version may
+    have written it, and dropping it could lose data.
 
     Example:
         >>> decode({"rows": "3", "estimate": 0, "snapshot_since": ""}, LoadProgress)
@@ -66,12 +66,12 @@ def decode(content: object, kind: type[_Object]) -> _Object:
 
 
 def check_times(*texts: str | None) -> None:
-    """Raise ValueError unless texts are times with a time zone, ISO 8601, or None."""
+    """Raise ValueError unless the texts are ISO 8601 times with a time zone, or None."""
     for text in texts:
         if text is not None:
             if (time := datetime.fromisoformat(text)).tzinfo is None:
                 raise ValueError("a time of it has no time zone")
-            # It has no time in UTC if it is before year 1 there.
+            # Fails if the time is before the year 1 in UTC.
             time.astimezone(UTC)
 
 

@@ -1,4 +1,4 @@
-"""The facts that a table's description keeps beside its columns: those that prove it, and skipped commits."""
+"""Facts in a table's description besides its columns: evidence of the catalog, and skipped commits."""
 
 from __future__ import annotations
 
@@ -11,52 +11,51 @@ class TypePart(NamedTuple):
 
     type_id: int
     number: int
-    """The label's own OID, or the attribute's number; 0 for the number of attributes so far, also of dropped ones."""
+    """The label's OID, or the attribute's number; 0 for the count of attributes, with dropped attributes."""
     label: str | None
-    """The label's text; None for an attribute, whose name is in no text."""
+    """The label's text; None for an attribute, as texts do not have its name."""
     written: int
-    """The `xmin` of its row in the catalog, or the number of attributes."""
+    """The `xmin` of its catalog row, or the count of attributes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Facts of the catalog by which a later description of the table tells what was written since.
+    """Facts of the catalog that show later what was written after the description.
 
-    An `xmin` is only ever compared with the same one of before: equal means that nothing wrote the row since.
+    An `xmin` is only compared with an earlier `xmin` of the same row: equal means that the row is unchanged.
     """
 
     columns: tuple[tuple[int, str, int, int], ...]
     """The published columns as the server sends them: number, name, type's OID and modifier."""
     columns_written: tuple[tuple[int, int], ...]
-    """The numbers of these columns with the `xmin` of their rows, as far as it is known."""
+    """The numbers of the published columns with the `xmin` of their catalog rows, if it is known."""
     numbers: int
-    """The numbers of columns that were given so far, also to dropped ones."""
+    """The highest number of a column so far, with dropped columns."""
     published: tuple[str, ...]
     """The OIDs and the `xmin` of the publications, and of their entries for the table."""
     written: tuple[tuple[int, str], ...]
     """A summary of the `xmin` of the columns and their defaults, for the table and each partition, by OID."""
     links: tuple[tuple[int, int, int], ...]
-    """The partitions at all levels: the OID, that of the table above, and the `xmin` of the link between them."""
+    """The partitions at all levels: their OID, their parent's OID, and the `xmin` of the link."""
     labelled: tuple[tuple[int, int, int], ...]
-    """The columns with labels: number, enum type's OID, and 0 for a label alone or one of a domain, 1 for labels in
-    arrays and ranges, 2 for those in composite types."""
+    """The columns with labels: number, enum type's OID, and where the labels are: 0 in the column or a domain, 1 in
+    arrays and ranges, 2 in composite types."""
     key_indexes: tuple[tuple[int, int], ...]
-    """The indexes that tell rows apart by just the key's columns: the OID of the constraint and 0, or without one that
-    of the index and its `xmin`."""
+    """The unique indexes over exactly the key's columns: the constraint's OID and 0, or the index's OID and `xmin`."""
     filled: tuple[int, ...]
-    """The OIDs of partitions that rows were sent of, and that the description does not have yet."""
+    """The OIDs of partitions that PostgreSQL sent rows of, but that the description does not have yet."""
     logged: tuple[str, ...]
-    """What changes in the catalog when the table becomes unlogged: its entries in publications, and its TOAST table."""
+    """Catalog entries that all change when the table becomes unlogged: in publications, and of its TOAST table."""
     lc_monetary: str
     """The setting that the texts of `money` depend on."""
 
 
 class Skipped(NamedTuple):
-    """A commit whose changes of a table are left out, as somebody asked for it."""
+    """A commit whose changes of a table were skipped by `logicalrep skip`."""
 
     lsn: str
     """The commit's LSN, such as `0/1A2B3C8`."""
     changes: int
     """The number of its changes of the table."""
     at: str
-    """The time at which it was skipped, ISO 8601 in UTC."""
+    """The time of the skip, ISO 8601 in UTC."""

@@ -1,6 +1,6 @@
-"""The formats that stored tables may have, and what each format can do.
+"""The formats of stored tables, and the abilities of each format.
 
-The rooms beside `formats/` ask for an ability, and never compare a format's name.
+Other folders than `formats/` ask for an ability, and never compare a format's name.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ FormatName = Literal["delta", "iceberg"]
 
 @dataclass(frozen=True)
 class FormatAbilities:
-    """What a table format can do; the suite in `tests/pipeline/formats/test_every_format.py` checks each ability."""
+    """The abilities of a table format; the suite in `tests/pipeline/formats/test_every_format.py` checks them."""
 
     row_marks: str | None
-    """The marks of deleted rows beside a data file, in the words of the format, for people.
+    """The format's name for marks of deleted rows beside a data file, for messages.
 
-    None if the format has none: `write_mode` can be `copy-on-write` alone.
+    None if the format has no marks: then `write_mode` must be `copy-on-write`.
     """
     has_field_ids: bool
-    """Whether data files know columns by ids: renaming or dropping a column writes no file anew."""
+    """Whether ids identify columns in data files: renaming or dropping a column rewrites no file."""
     hides_partitions: bool
-    """Whether the format stores the values of file partitions in its metadata; else they are columns of the table."""
+    """Whether the format stores partition values in its metadata; otherwise they are columns of the table."""
     has_catalogs: bool
-    """Whether the tables may be in a catalog."""
+    """Whether tables can be registered in a catalog."""
 
 
 FORMATS: Mapping[FormatName, FormatAbilities] = {
@@ -38,4 +38,4 @@ FORMATS: Mapping[FormatName, FormatAbilities] = {
     ),
 }
 DEFAULT_FORMAT: FormatName = "delta"
-"""The format of tables if no option names one."""
+"""The format unless an option names another."""

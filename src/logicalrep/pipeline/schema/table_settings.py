@@ -1,4 +1,4 @@
-"""The settings of one table, which its stored table's properties keep."""
+"""The settings of one table, which are stored in the properties of the stored table."""
 
 from __future__ import annotations
 
@@ -16,89 +16,92 @@ WriteMode = Literal["copy-on-write", "merge-on-read"]
 
 
 class ProtectedColumnError(LogicalRepError, ValueError):
-    """A column that is to be masked or left out, and is not there, is another one, or is of the key."""
+    """A column to mask or leave out that does not exist, was replaced, or is part of the key."""
 
     code = "COLUMN_PROTECTED"
 
 
 class OwnKeyError(LogicalRepError, ValueError):
-    """Columns that are to tell rows apart, and may not do so."""
+    """Columns that the settings name as the key, but that may not identify rows."""
 
     code = "KEY_NOT_UNIQUE"
 
     @classmethod
     def of(cls, table: object, key: Sequence[str]) -> Self:
-        """Return the error of a table, with the key that it was to have."""
+        """Return the error of a table and the key in its settings."""
         return cls(
-            f"the settings by table give {table} the key {', '.join(key)}, for which it needs REPLICA IDENTITY FULL, "
-            "and a unique index of just these columns, all NOT NULL, that is valid, not deferrable and not partial"
+            f"the settings by table give {table} the key {', '.join(key)}: it needs REPLICA IDENTITY FULL, "
+            "and a unique index of exactly these columns, all NOT NULL, that is valid, not deferrable and not partial"
         )
 
 
 class KeyNotSentError(LogicalRepError, ValueError):
-    """Updates or deletes whose rows cannot be found, as a column of the replica identity is not sent."""
+    """Updates or deletes whose rows cannot be found, as PostgreSQL does not send a column of the replica identity."""
 
     code = "KEY_NOT_SENT"
 
     @classmethod
     def of(cls, table: object) -> Self:
-        """Return the error of a table."""
         return cls(
-            f"the server sends updates or deletes of {table} without a column of its replica identity, as it does with "
-            f"generated columns, so that their rows cannot be found: run ALTER TABLE {table} REPLICA IDENTITY FULL"
+            f"the server sends updates or deletes of {table} without a column of its replica identity, as with "
+            f"generated columns, so their rows cannot be found: run ALTER TABLE {table} REPLICA IDENTITY FULL"
         )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableSettings:
-    """The way in which a table is kept.
+    """The settings of one table.
 
-    A table whose settings change is loaded again, but for its `write_mode` and `partition_by`.
+    replicate reloads a table whose settings change, except for `write_mode` and `partition_by`.
 
-    Raises OptionError if `append` is with values that would have to be NULL or texts, if a column is both masked and
-    left out, if the format cannot mark rows as `write_mode` wants, or if there can be no such file partitions.
+    Raises OptionError for settings that contradict each other:
+
+    - `append` together with `unrepresentable` other than `error`;
+    - a column that is both masked and left out;
+    - `merge-on-read` in a format without marks;
+    - impossible file partitions.
 
     Example:
         >>> TableSettings(unrepresentable="null")
     """
 
     unrepresentable: Literal["error", "null", "text"] = "error"
-    """The treatment of values that the column's type cannot hold: an error, NULL, or NULL and a column of texts."""
+    """The result for values that the column's type cannot hold: an error, NULL, or NULL and a text column."""
     numeric: str = "text"
-    """The type of numbers that fit no decimal, as they have no bound: `text`, `double` or `decimal(p,s)`."""
+    """The type of columns of unbounded `numeric`: `text`, `double` or `decimal(p,s)`."""
     numeric_columns: Mapping[str, str] = field(default_factory=dict)
-    """The same for some columns."""
+    """The type of single columns of unbounded `numeric`."""
     deletes: Literal["hard", "soft"] = "hard"
-    """Whether a deleted row goes, or stays and is marked."""
+    """Whether replicate removes deleted rows, or marks them."""
     history: bool = False
-    """Whether a second table has every version of each row."""
+    """Whether the companion table `~history` has every version of each row."""
     append: bool = False
-    """Whether another table has all changes, one after another."""
+    """Whether the companion table `~changes` has all changes."""
     key: tuple[str, ...] = ()
-    """The columns of a unique index that tell rows apart, with REPLICA IDENTITY FULL; none for those of the table."""
+    """The columns of a unique index to use as the key with REPLICA IDENTITY FULL; empty for the primary key."""
     masked: Mapping[str, Mask] = field(default_factory=dict)
     """The columns whose values are written as a keyed hash of the server's text, or as NULL."""
     left_out: tuple[str, ...] = ()
-    """The columns that are not written at all."""
+    """The columns that are not written."""
     mask_key: str | None = None
-    """The check value of the key that hashes; None if no column is hashed."""
+    """The check value of the hash key; None if no column is hashed."""
     origin: Literal["any", "none"] = "any"
-    """`none` leaves out changes that were replayed from another server; it is the same for all tables."""
+    """`none` leaves out changes that were replayed from another server; equal for all tables."""
     write_mode: WriteMode = "copy-on-write"
-    """Whether files with deleted rows are written anew, or the rows are marked in a file beside them."""
+    """Whether a delete rewrites the data file, or marks the row in a file beside it."""
     format: FormatName = DEFAULT_FORMAT
-    """The format of the stored table; it is the same for all tables."""
+    """The format of the stored table; equal for all tables."""
     partition_by: tuple[str, ...] = ()
     """The file partitions: columns, `day(COLUMN)`, `month(COLUMN)` or `bucket(COUNT, COLUMN)`."""
 
     def __post_init__(self) -> None:
         if self.append and self.unrepresentable != "error":
             raise OptionError(
-                f"append keeps changes as they are, and unrepresentable = {self.unrepresentable} changes values: leave "
-                "one of them out"
+                f"append stores changes unaltered, and unrepresentable = {self.unrepresentable} alters values: remove "
+                "one of the two"
             )
         if self.write_mode == "merge-on-read" and self.abilities.row_marks is None:
-            raise OptionError(f"tables in the format {self.format} cannot mark rows: leave write_mode out")
+            raise OptionError(f"tables in the format {self.format} cannot mark rows: remove write_mode")
         for name in sorted(self.masked.keys() & set(self.left_out)):
             raise OptionError(f"the column {name} is both masked and left out: choose one of the two")
         try:
@@ -113,27 +116,25 @@ class TableSettings:
 
     @property
     def wanted_partitions(self) -> tuple[WantedPartition, ...]:
-        """The file partitions, with their columns."""
         return tuple(map(WantedPartition.of, self.partition_by))
 
     @property
     def protected(self) -> frozenset[str]:
-        """The columns that are masked or left out."""
+        """The names of the columns that are masked or left out."""
         return frozenset((*self.masked, *self.left_out))
 
     def writes(self, column: str) -> bool:
-        """Return whether the values of a column are written, as they are or hashed."""
+        """Return whether a column's values are written, unaltered or hashed."""
         return column not in self.left_out and self.masked.get(column) != "nulled"
 
     @property
     def abilities(self) -> FormatAbilities:
-        """What the format of the stored table can do."""
         return FORMATS[self.format]
 
     def number_type(self, column: str) -> str:
-        """Return the type of a column's numbers if they have no bound: `text`, `double` or `decimal(p,s)`."""
+        """Return the type of a column of unbounded `numeric`: `text`, `double` or `decimal(p,s)`."""
         return self.numeric_columns.get(column, self.numeric)
 
     def has_same_rows(self, other: TableSettings) -> bool:
-        """Return whether a table has the same rows and columns with other settings."""
+        """Return whether a table has the same rows and columns under other settings."""
         return replace(self, write_mode=other.write_mode, partition_by=other.partition_by) == other

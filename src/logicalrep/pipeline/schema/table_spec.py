@@ -1,4 +1,4 @@
-"""The description of a replicated table, which its stored table's properties keep."""
+"""The description of a replicated table, which is stored in the properties of the stored table."""
 
 from __future__ import annotations
 
@@ -37,52 +37,52 @@ class WrittenColumn:
     name: str
     type: pa.DataType
     ordinal: int
-    """The number of the server's column among those of the table."""
+    """The index of the server's column in the table."""
     has_texts: bool = False
-    """True for a second column, with the texts of the values that the type of the first cannot hold."""
+    """Whether it is a text column, with the texts of values that the type of the other column cannot hold."""
     refuses: bool = False
-    """True if a value that its type cannot hold is an error, and not NULL."""
+    """Whether a value that its type cannot hold is an error, and not NULL."""
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table of the server as its rows were loaded."""
+    """A table of the server, and the form of its stored table."""
 
     relation: TableDescription
     """The table with its published columns."""
     catalog: TypeCatalog
-    """The server catalog's facts on the types."""
+    """The server catalog's facts about the types."""
     key: tuple[str, ...] | None
-    """The columns that identify a row; None for a table whose rows may be equal, with REPLICA IDENTITY FULL."""
+    """The columns that identify a row; None with REPLICA IDENTITY FULL if rows may be equal."""
     attnums: tuple[int, ...]
-    """The columns' numbers on the server, which renaming does not change."""
+    """The numbers of the columns on the server, which renaming does not change."""
     files: tuple[tuple[int, int], ...]
-    """The OIDs and the numbers of the server's files, of each partition if there are any: rewriting changes them."""
+    """The OID and the file number of the table, or of each partition: a rewrite changes the file number."""
     evidence: Evidence
-    """Facts of the catalog when it was like this."""
+    """Facts of the catalog at the time of this description."""
     published: str = ""
-    """A digest of how the publications list it, which changes with a row filter, or if it leaves and joins again."""
+    """A digest of the publications' entries; it changes with a row filter, or if the table is removed and added."""
     settings: TableSettings = field(default_factory=TableSettings)
     """The settings with which its rows were loaded."""
     dropped_columns: tuple[str, ...] = ()
     """The names of dropped columns that older data files may have."""
     companion: Literal["history", "changes"] | None = None
-    """The content of a companion table of it: every version of its rows, or its changes; None for the table itself."""
+    """The kind of a companion table: every version of rows, or all changes; None for the table itself."""
     type_parts: tuple[TypePart, ...] = ()
-    """The labels and attributes of the columns' types when its rows were loaded, or new ones since."""
+    """The labels and attributes of the columns' types since its rows were loaded."""
     protected: tuple[tuple[int, str], ...] = ()
-    """The numbers and the names of the server's columns that the settings mask or leave out, as far as it has them."""
+    """The numbers and names of the server's columns that are masked or left out."""
     skipped: tuple[Skipped, ...] = ()
     """The commits that were skipped since its rows were loaded."""
     comments: tuple[tuple[int, str], ...] = ()
-    """The comments on the server: of columns by their numbers, and of the table, which is 0."""
+    """The comments on the server by column numbers; 0 for the table's comment."""
     texts: tuple[int, ...] = ()
-    """The numbers of the columns that have a second one: it came with the first value that the type cannot hold."""
+    """The numbers of the columns that have a text column, which is added for the first value that does not fit."""
     partitions: tuple[PartitionRule, ...] = ()
-    """The file partitions that its data files have; those of columns that the settings name and it has not are none."""
+    """The file partitions of its data files, without partitions by columns that it does not have."""
 
     def __reduce__(self) -> tuple[type[TableSpec], tuple[object, ...]]:
-        # Some of the cached objects cannot be pickled; all are cheap to make again.
+        # Some of the cached objects cannot be pickled; computing them again is cheap.
         return type(self), tuple(getattr(self, attribute.name) for attribute in fields(self))
 
     @cached_property
@@ -92,20 +92,20 @@ class TableSpec:
         return tuple(replace(column, type=self.own_type(column.name, column.type)) for column in columns)
 
     def own_type(self, name: str, type_: ColumnType) -> ColumnType:
-        """Return the type in which a column is kept, given the one that the server gives it."""
+        """Return the stored type of a column, from its type on the server."""
         number_type = self.settings.number_type(name)
-        # Numbers that are not equal may be the same double.
+        # Different numbers may be the same double.
         is_inexact = number_type == "double" and name in (self.key or ())
         return type_ if is_inexact else with_number_type(type_, number_type)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns' names in the stored table."""
+        """The names of the stored table's columns, without the columns that the form adds."""
         return tuple(column.name for column in self.written)
 
     @cached_property
     def written(self) -> tuple[WrittenColumn, ...]:
-        """The columns of the stored table: the server's, and those with their texts."""
+        """The columns of the stored table: the server's columns and text columns."""
         refuses_all = self.settings.unrepresentable == "error"
         names = tuple(column_names(self.relation.names).values())
         numbered = list(zip(self.attnums, names, strict=True))
@@ -123,7 +123,7 @@ class TableSpec:
     def lacking(self) -> frozenset[int]:
         """The numbers of the columns whose types cannot hold all values.
 
-        Those of the key are not among them: a NULL there would not tell rows apart.
+        Columns of the key are not among them: NULL would not identify a row.
         """
         numbered = zip(self.attnums, self.columns, strict=True)
         key = self.key or ()
@@ -132,21 +132,24 @@ class TableSpec:
         )
 
     def with_texts(self, numbers: Iterable[int]) -> TableSpec:
-        """Return the description with columns of texts for more columns, by their numbers, as far as they may have any.
+        """Return the description with text columns for more columns, by their numbers; itself if nothing changes.
 
-        It is this one if nothing differs.
+        Only columns in `lacking` can have text columns, and only with `unrepresentable` = `text`.
         """
         chosen = {*self.texts, *numbers} & self.lacking if self.settings.unrepresentable == "text" else ()
         texts = tuple(sorted(chosen))
         return self if texts == self.texts else replace(self, texts=texts)
 
     def with_texts_of(self, names: Iterable[str]) -> TableSpec:
-        """Return the description with columns of texts for columns of these names on the server, and those it has."""
+        """Return the description with more text columns, for columns with these names on the server."""
         numbers = dict(zip(self.relation.names, self.attnums, strict=True))
         return self.with_texts(numbers[name] for name in names if name in numbers)
 
     def with_texts_like(self, other: TableSpec) -> TableSpec:
-        """Return the description with the columns of texts that an earlier one had: by number, or in another table."""
+        """Return the description with the text columns of another description.
+
+        Columns are matched by their numbers; in another table of the same name, by their names.
+        """
         if other.relation.relation_id == self.relation.relation_id:
             return self.with_texts(other.texts)
         numbered = zip(other.attnums, other.relation.names, strict=True)
@@ -154,24 +157,24 @@ class TableSpec:
 
     @cached_property
     def by_number(self) -> dict[tuple[int, bool], WrittenColumn]:
-        """The columns of the stored table by the numbers of the server's, and by whether they have texts."""
+        """The columns of the stored table by the server's column number, and by whether they are text columns."""
         return {(self.attnums[column.ordinal], column.has_texts): column for column in self.written}
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The stored table's columns, those of the server's table."""
+        """The schema of `written`, without the columns that the form adds."""
         has_ids = self.settings.abilities.has_field_ids
         fields = ((pa.field(column.name, column.type), *key) for key, column in self.by_number.items())
         return pa.schema([with_column_ids(*column) if has_ids else column[0] for column in fields])
 
     @property
     def comment(self) -> str | None:
-        """The comment of the table; None without one."""
+        """The table's comment; None if it has none."""
         return dict(self.comments).get(0)
 
     @property
     def column_comments(self) -> dict[str, str]:
-        """The comments of columns by their names in the stored table."""
+        """The comments of columns by the names in the stored table."""
         comments = dict(self.comments)
         return {
             column.name: comments[number]
@@ -181,50 +184,49 @@ class TableSpec:
 
     @property
     def form(self) -> Form:
-        """The form of the stored table's rows."""
         return self.companion or ("marked" if self.settings.deletes == "soft" else "rows")
 
     @property
     def marks_rows(self) -> bool:
-        """Whether deleted rows are marked beside their files; rows of `~changes` are never deleted."""
+        """Whether deletes mark rows in files beside data files; rows of `~changes` are never deleted."""
         return self.settings.write_mode == "merge-on-read" and self.companion != "changes"
 
     @cached_property
     def file_partitions(self) -> tuple[FilePartition, ...]:
-        """The file partitions by the columns of the stored table. Raises PartitionColumnError if it can have none."""
+        """The file partitions under the current columns. Raises PartitionColumnError if they do not fit the columns."""
         partitions: list[FilePartition] = []
         for transform, number, buckets in self.partitions:
             column = self.by_number.get((number, False))
             if column is None:
                 raise PartitionColumnError(
-                    f"{self.relation} no longer has a column by which it is partitioned: change its partition_by"
+                    f"{self.relation} no longer has a column of its partition_by: change partition_by"
                 )
             is_hidden = self.settings.abilities.hides_partitions
             partitions.append(FilePartition(column.name, column.type, transform, buckets, is_hidden))
         if (reason := partitioning_problem(partitions, self.names)) is not None:
-            raise PartitionColumnError(f"{self.relation} cannot be partitioned as its partition_by says: {reason}")
+            raise PartitionColumnError(f"the partition_by of {self.relation} is not possible: {reason}")
         return tuple(partitions)
 
     @cached_property
     def stored(self) -> pa.Schema:
-        """All of the stored table's columns. Raises ReservedColumnError if two had the same name."""
+        """The schema of the stored table. Raises ReservedColumnError if two columns would have the same name."""
         return with_extra_columns(
             self.schema, self.form, self.relation.table, has_field_ids=self.settings.abilities.has_field_ids
         )
 
     def mask(self, column: WrittenColumn) -> tuple[str | None, str | None]:
-        """Return how a column is masked: the mask, and the key's check value if it is hashed."""
+        """Return a column's mask, and the hash key's check value if the column is hashed."""
         mask = self.settings.masked.get(self.relation.names[column.ordinal])
         return mask, self.settings.mask_key if mask == "hashed" else None
 
     @property
     def sent_names(self) -> tuple[str, ...]:
-        """The names of all published columns, with those that are left out, in the order of their numbers."""
+        """The names of all published columns, with left-out columns, in the order of their numbers."""
         numbered = {*zip(self.attnums, self.relation.names, strict=True), *self.protected}
         return tuple(name for _, name in sorted(numbered))
 
     def unfit_warning(self, name: str) -> str:
-        """Return what becomes of a column's values that its type cannot hold, for a line that begins with them."""
+        """Return the end of a warning that begins with the values that do not fit a column."""
         ordinal = self.relation.names.index(name)
         type_, texts = self.columns[ordinal].type.spark_type, self.by_number.get((self.attnums[ordinal], True))
         where = "" if texts is None else f", with their texts in {texts.name}"
@@ -232,11 +234,11 @@ class TableSpec:
 
     @property
     def has_whole_old(self) -> bool:
-        """Whether the server sends whole old rows."""
+        """Whether PostgreSQL sends whole old rows."""
         return self.relation.replica_identity is ReplicaIdentity.FULL
 
     def has_protected(self, settings: TableSettings, numbers: Mapping[str, int]) -> bool:
-        """Return whether all columns to be masked or left out are there, those with known numbers under these."""
+        """Return whether the table has all columns to mask or leave out, with the known numbers."""
         protected = {name: number for number, name in self.protected}
         return settings.protected <= protected.keys() and all(
             numbers.get(name, number) == number for name, number in protected.items()
@@ -244,7 +246,7 @@ class TableSpec:
 
     @property
     def nulled(self) -> frozenset[str]:
-        """The names of the server's columns that are NULL whatever they are there."""
+        """The names of the server's columns that are masked as NULL."""
         return frozenset(name for name, mask in self.settings.masked.items() if mask == "nulled")
 
     @property
@@ -254,7 +256,7 @@ class TableSpec:
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
-        """The key's columns by their names in the stored table; all columns where there is no key."""
+        """The names of the key's columns in the stored table; all columns if there is no key."""
         if self.key is None:
             return self.names
         of_columns = column_names(self.relation.names)
@@ -262,11 +264,10 @@ class TableSpec:
 
     @property
     def sent_key(self) -> tuple[str, ...] | None:
-        """The columns that the server sends of old rows; None if it sends none, and refuses updates and deletes."""
+        """The columns of old rows that PostgreSQL sends; None if it sends none, and refuses updates and deletes."""
         return self.relation.names if self.relation.replica_identity is ReplicaIdentity.FULL else self.key
 
     def to_json(self) -> str:
-        """Return the description as text."""
         relation = self.relation
         content = {
             "oid": int(relation.relation_id),
@@ -289,7 +290,7 @@ class TableSpec:
 
     @classmethod
     def from_json(cls, text: str) -> TableSpec:
-        """Return the description of a text that `to_json` returned."""
+        """Return the description in a text of `to_json`."""
         content = parse_json(text)
         own = {name: decode(content.pop(name), kind) for name, kind in _STORED.items()}
         stored = decode(content, _StoredRelation)
@@ -321,7 +322,7 @@ class _StoredColumn(NamedTuple):
     type_id: int
     modifier: int
     type_name: tuple[str, str] | None
-    """The schema and the name of a type that is no built-in one."""
+    """The schema and the name of a type that is not built in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,4 +338,4 @@ class _StoredRelation:
 _STORED: dict[str, Any] = {
     name: kind for name, kind in get_type_hints(TableSpec).items() if name not in ("relation", "catalog", "attnums")
 }
-"""The attributes of a description that are stored under their names, with their types."""
+"""The types of the attributes that are stored under their names."""

@@ -1,4 +1,4 @@
-"""The values of a stored table's columns, made of the server's rows: what becomes of those that a type cannot hold."""
+"""The conversion of the server's rows to a stored table's columns, also of values that a type cannot hold."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from logicalrep.arrow.table.columns import Rows
 from logicalrep.arrow.table.typed_rows import refuse_unfit
 from logicalrep.pipeline.schema.table_spec import TableSpec, WrittenColumn
 
-_WAY_OUT = "--unrepresentable null or text takes such values"
-_WAY_OUT_OF_KEY = "the column is of the key, which has to have a value: change it in the database"
+_WAY_OUT = "--unrepresentable null or text accepts such values"
+_WAY_OUT_OF_KEY = "the column is part of the key, which cannot be NULL: change the value in the database"
 
 
 def written_values(table: TableSpec, column: WrittenColumn, rows: Rows, chosen: NDArray[np.int64]) -> pa.Array:
-    """Return the values of one of the stored table's columns, one for each row.
+    """Return the values of a column of the stored table, one for each row.
 
     Args:
         table: the table.
         column: the column.
-        rows: the server's rows, of the table's columns.
-        chosen: the numbers of the rows that have the column.
+        rows: the server's rows, with the table's columns.
+        chosen: the indexes of the rows that have the column.
 
     Raises:
-        ColumnValueError: the column's type cannot hold the value of a chosen row, and it must not be NULL.
+        ColumnValueError: the column's type cannot hold the value of a chosen row, and the column refuses NULL.
     """
     source = table.columns[column.ordinal]
     if column.has_texts:
@@ -41,9 +41,9 @@ def written_values(table: TableSpec, column: WrittenColumn, rows: Rows, chosen: 
 
 
 def unfit_counts(table: TableSpec, rows: Rows, chosen: NDArray[np.int64]) -> Counter[str]:
-    """Return how many values of chosen rows the types of their columns cannot hold, by the names of these columns.
+    """Return the number of values in chosen rows that do not fit, by the names of their columns on the server.
 
-    A column whose value must not be NULL has none: such a value is an error.
+    Columns that refuse NULL are not counted: such a value is an error.
     """
     is_chosen = np.zeros(rows.values.num_rows, bool)
     is_chosen[chosen] = True
