@@ -1,4 +1,4 @@
-"""The rows from before a load that it leaves: marked rows, closed versions, and the changes."""
+"""The rows that stay after a reload: marked rows, past versions, and changes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ _Ints = NDArray[np.int64]
 def write_marked_files(
     previous: StoredTable, table: TableSpec, loaded: Sequence[DataFile], position: Positions, engine: Engine
 ) -> list[DataFile]:
-    """Return files with the rows from before that are not among the loaded ones: they are marked now, or were already.
-
-    There are none if the key is another one.
+    """Return files with the previous rows that the load lacks, marked as deleted; none if the key changed.
 
     Args:
-        before: the table as it was.
-        table: the table as it was loaded.
+        previous: the table before the load.
+        table: the description of the loaded rows.
         loaded: the files of the load.
         position: the position of the load.
         engine: the runner of the work.
@@ -55,12 +53,12 @@ def write_version_files(
     position: Positions,
     engine: Engine,
 ) -> list[DataFile]:
-    """Return the files of a history after a load: what differs is closed at its position, and its rows begin there."""
+    """Return the files of a history after a load: at its position differing versions end, and new versions begin."""
     old = [] if previous is None else list(previous.files.values())
     previous_spec = table if previous is None else previous.table
     work = Matching(storage, folder, previous_spec, old, loaded_folder, table, loaded)
     unmatched = matched(work, engine)
-    # Vectors go where rows are not marked any more.
+    # If the table no longer marks rows, its files must not have deletion vectors.
     is_other = not _has_same_files(previous_spec, table) or previous_spec.marks_rows > table.marks_rows
     changed = {file.path for file, rows in zip(old, unmatched.old, strict=True) if len(rows) or is_other}
     return [
@@ -73,14 +71,14 @@ def write_version_files(
 def write_closed_files(
     work: Matching, rows: Sequence[_Ints], position: Positions, engine: Engine, *, writes_all: bool = False
 ) -> list[DataFile]:
-    """Write the old files anew of which some rows end at a position; return what is in their place.
+    """Rewrite the old files in which rows end at a position; return the new files.
 
     Args:
         work: the files.
-        rows: the numbers of the rows that end, of each old file.
+        rows: the numbers of the rows that end, for each old file.
         position: one position.
         engine: the runner of the work.
-        writes_all: whether files are written anew too of which no row ends.
+        writes_all: whether to rewrite files without such rows too.
     """
     items = [
         _FileTask(work, file, numbers, position)
@@ -91,7 +89,7 @@ def write_closed_files(
 
 
 def write_begun_files(work: Matching, rows: Sequence[_Ints], position: Positions, engine: Engine) -> list[DataFile]:
-    """Write loaded rows as versions that begin at a position; `rows` are their numbers, of each loaded file."""
+    """Write loaded rows as versions that begin at a position; `rows` has their numbers for each loaded file."""
     items = [
         _FileTask(work, file, numbers, position) for file, numbers in zip(work.new, rows, strict=True) if len(numbers)
     ]
@@ -99,7 +97,7 @@ def write_begun_files(work: Matching, rows: Sequence[_Ints], position: Positions
 
 
 def write_change_files(previous: StoredTable, table: TableSpec, engine: Engine) -> list[DataFile]:
-    """Return the files of a table's changes after a load, in the columns that it has now."""
+    """Return the files of a table's changes after a load, with the loaded table's columns."""
     old = list(previous.files.values())
     if _has_same_files(previous.table, table):
         return old

@@ -1,4 +1,4 @@
-"""The companion tables of a table: its history, and its changes. Each has its own commits, which tell how far it is."""
+"""The companion tables of a table: history and changes. Each has commits, and so a position, of its own."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from logicalrep_runtime.scalars import Lsn
 
 Companion = Literal["history", "changes"]
 COMPANIONS: tuple[Companion, ...] = ("changes", "history")
-"""The companion tables of a table, in the order in which they are written: all before the table itself."""
+"""The companion tables of a table, in the order of writing: all are written before the table itself."""
 _EPOCH = 946_684_800_000_000
-"""The microseconds from 1970 to 2000, where PostgreSQL's count begins."""
+"""The microseconds from 1970 to 2000, PostgreSQL's epoch."""
 
 
 def companions_of(settings: TableSettings) -> list[Companion]:
-    """Return the tables that some settings add."""
+    """Return the companion tables that settings ask for."""
     is_wanted = {"history": settings.history, "changes": settings.append}
     return [companion for companion in COMPANIONS if is_wanted[companion]]
 
 
 def opened_companions(tables: TableFormat, stored: StoredTable) -> dict[Companion, StoredTable] | None:
-    """Return the companion tables of a table; None if one is not there, or is not of the same load."""
+    """Return the companion tables of a table; None if a companion table is missing, or has rows of another load."""
     companions: dict[Companion, StoredTable] = {}
     for companion in companions_of(stored.table.settings):
         opened = tables.open(companion_folder(stored.folder, companion))
@@ -52,7 +52,7 @@ def opened_companions(tables: TableFormat, stored: StoredTable) -> dict[Companio
 
 
 def compare_companion(stored: StoredTable, saved_head: Head | None) -> SinceCheckpoint:
-    """Do what `compare` does. Raises CompanionDamagedError if another program has changed the companion table."""
+    """Compare a companion table with its saved head; raises CompanionDamagedError if another program changed it."""
     since = compare(stored, saved_head)
     if since.changed_by_others is not None:
         uri = stored.storage.uri_of(stored.folder)
@@ -69,7 +69,7 @@ def apply_companion(
     may_lack_rows: bool = False,
     index: TableIndex | None = None,
 ) -> None:
-    """Apply changes of a table to a companion table of it. Arguments and errors are those of `apply`."""
+    """Apply changes to a companion table, as `apply` does. Raises CompanionDamagedError for damaged files."""
     try:
         apply(stored, changes, position, engine, may_lack_rows=may_lack_rows, index=index)
     except DamagedError as error:
@@ -86,21 +86,21 @@ def replaced_companion(
     buffered: Callable[[], Iterable[TableChanges]],
     before_application: str | None,
 ) -> StoredTable:
-    """Bring a companion table to the position of a load, in one commit; what it has stays.
+    """Move a companion table to the position of a load in one commit; its rows stay.
 
     Args:
         tables: the destination's tables.
-        folder: the folder of the table that was loaded.
+        folder: the folder of the loaded table.
         loaded: the load, whose rows are in no version of the table yet.
         new: the companion table at the position of the load, with the files of the load.
         engine: the runner of the work.
-        buffered: reads the changes that came while it was loaded.
-        before_application: the application id of the commits before it; None if there are none.
+        buffered: reads the changes that arrived during the load.
+        before_application: the application id of the commits before the load; None if there are none.
     """
     assert new.table.companion is not None
     own = companion_folder(folder, new.table.companion)
     previous = tables.open(own)
-    # What was skipped is in the table again, and not among its changes.
+    # The load has the skipped changes; the companion table still lacks them.
     table = replace(new.table, skipped=() if previous is None else previous.table.skipped)
     if previous is not None:
         table = table.with_texts_like(previous.table)
@@ -110,7 +110,7 @@ def replaced_companion(
             files = write_version_files(tables.storage, own, previous, folder, table, loaded.files, position, engine)
         elif previous is not None:
             was_applied = before_application is not None and previous.applied(before_application) is not None
-            # With other columns it is not known which change had which: those until the load are not in the table.
+            # If columns changed, the columns of each change are unknown: the changes until the load are not added.
             if was_applied and has_same_columns(previous.table, loaded.table):
                 assert before_application is not None
                 for changes in buffered():
@@ -124,7 +124,7 @@ def replaced_companion(
 
 
 def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str, engine: Engine) -> None:
-    """Add the buffered changes before the load, which the table itself does not need, as far as they fit."""
+    """Add the buffered changes from before the load, which the table itself does not need, if they fit the columns."""
     batches = changes.between(last=int(end) - 1).readable().batches
     if batches:
         with suppress(NeedsResync):
@@ -132,7 +132,7 @@ def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str,
 
 
 def add_marked_files(loaded: CopiedTable, previous: StoredTable | None, engine: Engine) -> CopiedTable:
-    """Return a load with the rows that it does not have any more, marked as deleted where the settings say so."""
+    """Return a load, in the form `marked` with the previous rows that it lacks, marked as deleted."""
     if previous is None or loaded.table.form != "marked":
         return loaded
     files = write_marked_files(previous, loaded.table, loaded.files, position_of(loaded), engine)
@@ -146,9 +146,9 @@ def position_of(loaded: CopiedTable) -> Positions:
 
 
 def damaged(folder: str, error: DamagedError | CompanionDamagedError) -> CompanionDamagedError:
-    """Return the error of a companion table that is damaged, with its remedy."""
+    """Return the error of a damaged companion table, with the remedy."""
     if isinstance(error, CompanionDamagedError):
         return error
     return CompanionDamagedError(
-        f"{error.description}: restore it, or remove the folder {folder}, which then begins anew, with the next load"
+        f"{error.description}: restore it, or remove the folder {folder}, which the next load then creates anew"
     )

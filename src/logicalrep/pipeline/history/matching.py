@@ -1,4 +1,4 @@
-"""The comparison of a table's rows from before a load with the loaded ones."""
+"""The comparison of a table's previous rows with the rows of a load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ANY = 1 << 40
 
 @dataclass(frozen=True)
 class Matching:
-    """The files of a table from before a load, and those of the load."""
+    """The previous files of a table, and the files of a load."""
 
     storage: Storage
     old_folder: str
@@ -37,28 +37,28 @@ class Matching:
     old: Sequence[DataFile]
     folder: str
     table: TableSpec
-    """The table as it was loaded, in the form that the rows are to have."""
+    """The description of the loaded rows, in the form to write."""
     new: Sequence[DataFile]
     by_key: bool = False
-    """Whether rows are compared by their keys, whatever their form is; the old files have the table's columns then.
+    """Whether rows of all forms are compared by their keys; the old files must have the table's columns.
 
-    Each row of a known key counts, however many rows of it there are: of a key there should be one.
+    Then a loaded key matches any number of old rows, though there should be only one.
     """
 
 
 @dataclass(frozen=True)
 class Matched:
-    """The rows that the other side does not have, by their numbers in each file."""
+    """The unmatched rows of both sides, by their numbers in each file."""
 
     old: list[_Ints]
     new: list[_Ints]
 
 
 def matched(work: Matching, engine: Engine) -> Matched:
-    """Return the rows from before that are not among the loaded ones, and the loaded ones that were not there.
+    """Return the old rows that the load lacks, and the loaded rows that the old files lack.
 
-    Rows to be marked are compared by their keys, and versions by all of their values, unless it says otherwise. Of
-    equal rows as many count.
+    In the form `marked` rows are compared by their keys, in a history by all values, unless `by_key` is set. Each of
+    several equal rows matches one equal row.
     """
     size = sum(file.size for file in (*work.old, *work.new))
     count = size // work.storage.limits.matched_bytes + 1
@@ -72,7 +72,7 @@ def matched(work: Matching, engine: Engine) -> Matched:
 
 
 def converted(rows: pa.Table, previous_spec: TableSpec, table: TableSpec) -> pa.Table:
-    """Return rows from before in the columns of a table, by the columns' numbers; NULL where one is new or differs."""
+    """Return previous rows in the columns of a table, matched by number; NULL in columns that are new or differ."""
     names = _previous_names(previous_spec, table)
     columns = [
         rows.column(names[field.name]) if field.name in names else pa.nulls(rows.num_rows, field.type)
@@ -91,12 +91,12 @@ def converted(rows: pa.Table, previous_spec: TableSpec, table: TableSpec) -> pa.
 
 
 def are_carried(previous_spec: TableSpec, table: TableSpec, names: Sequence[str]) -> bool:
-    """Return whether rows from before have values for some columns."""
+    """Return whether the named columns keep the values of previous rows."""
     return set(names) <= _previous_names(previous_spec, table).keys()
 
 
 def _previous_names(previous_spec: TableSpec, table: TableSpec) -> dict[str, str]:
-    """Return the names that a table's columns had, of those with the same type and the same mask."""
+    """Return the previous name of each column whose type and mask are unchanged."""
     if previous_spec.relation.relation_id == table.relation.relation_id:
         previous_columns = {column: previous_spec.by_number.get(number) for number, column in table.by_number.items()}
     else:
@@ -118,7 +118,7 @@ class _MatchTask:
 
 def _match_part(part: _MatchTask) -> Matched:
     work = part.work
-    # A version is another one if any of its values is.
+    # Any differing value makes another version.
     identity = work.table if work.by_key or work.table.form == "marked" else replace(work.table, key=None)
     schema, names = work.table.schema, identity.key_names
     new_keys = [row_keys(identity, read_rows(work.storage, work.folder, file, schema, names)) for file in work.new]
@@ -151,7 +151,7 @@ def _match_part(part: _MatchTask) -> Matched:
 
 
 def _read(work: Matching, file: DataFile, names: Sequence[str]) -> pa.Table:
-    """Return what tells rows from before apart, in the columns of the table."""
+    """Return the columns of old rows to compare, under the table's names."""
     if work.by_key:
         ends = [END[work.table.form]] if work.table.form in END else []
         return read_rows(work.storage, work.old_folder, file, work.table.stored, [*names, *ends])
@@ -171,7 +171,7 @@ def _indices(keys: pa.Array, distinct_keys: pa.Array) -> _Ints:
 def _own(keys: pa.Array, part: _MatchTask) -> NDArray[np.bool_]:
     if part.count == 1:
         return np.ones(len(keys), bool)
-    # The same number in all processes, unlike the hash of a text.
+    # crc32 is equal in all processes, unlike hash().
     texts = row_texts([keys]).to_pylist()
     sums = np.fromiter(map(crc32, texts), np.int64, len(texts))
     is_own: NDArray[np.bool_] = sums % part.count == part.number

@@ -1,6 +1,6 @@
-"""The rows of some partitions, or of another part of a table, that are loaded alone: put in by key.
+"""The replacement of rows by key, after a load of partitions or of another part of a table.
 
-They are put in at the position of their snapshot, among the rows that the table has there.
+The table must be at the position of the load's snapshot.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from logicalrep_runtime.scalars import Lsn
 def replace_rows_by_key(
     stored: StoredTable, described: TableSpec, loaded: CopiedTable, folder: str, application: str, engine: Engine
 ) -> None:
-    """Put loaded rows in the place of those with their keys, in one commit with the description that has them.
+    """Replace the rows that have the keys of loaded rows, in one commit with the new description.
 
-    Rows of the keys that the server does not have go, or are marked as deleted. The changes of a table are none of
-    these rows, and stay as they are. In a history the versions that differ are closed at the position of the load.
+    Rows with keys that the server no longer has are removed, or marked as deleted. In a history, differing versions end
+    at the position of the load. A companion table of changes keeps its rows.
 
     Args:
-        stored: the table, or a companion table of it, with all commits before the load's position.
-        described: its description with the loaded partitions, if there are any.
+        stored: the table, or a companion table, with all commits before the load's position.
+        described: the description with the loaded partitions, if there are any.
         loaded: the load, whose rows are in no version of the table yet.
         folder: the folder with the loaded files.
         application: the application id of the table's commits.
         engine: the runner of the work.
 
     Raises:
-        DamagedError: a data file of the table is gone.
-        CompanionDamagedError: a data file of the companion table is gone.
+        DamagedError: a data file of the table is missing.
+        CompanionDamagedError: a data file of the companion table is missing.
         StorageError: the destination cannot be read or written.
     """
     is_described = stored.table == described
     if is_described and (loaded.part is None or any(file.path in stored.files for file in loaded.files)):
-        return  # The earlier try had succeeded, though its answer was lost, or the process ended after it.
+        return  # An earlier attempt succeeded, but its answer was lost, or the process ended after it.
     added: list[DataFile] = []
     removed: list[DataFile] = []
     try:
@@ -74,7 +74,7 @@ def replace_rows_by_key(
 def _rows(
     stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """Return the files to be added and removed: those with rows of these keys are written without them."""
+    """Return the files to add and to remove: files with rows of these keys are rewritten without the rows."""
     old = _overlapping(list(stored.files.values()), table, [*loaded.files, *loaded.gone])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files, by_key=True)
     unloaded = matched(work, engine).old
@@ -92,7 +92,7 @@ def _rows(
 def _versions(
     stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """Return the files to be added and removed: versions of these keys that differ end, and what differs begins."""
+    """Return the files to add and to remove: differing versions of these keys end, and new versions begin."""
     current = [file for file in stored.files.values() if may_be_there(file, "history")]
     old = _overlapping(current, table, [*loaded.files, *loaded.gone])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files)
@@ -108,7 +108,7 @@ def _versions(
 
 
 def _overlapping(files: Sequence[DataFile], table: TableSpec, loaded: Sequence[DataFile]) -> list[DataFile]:
-    """Return the files that may have keys of loaded ones, by the bounds of the key's columns."""
+    """Return the files that may have loaded keys, by the bounds of the key's columns."""
     return [file for file in files if any(_may_share_keys(file, other, table.key_names) for other in loaded)]
 
 
@@ -132,9 +132,9 @@ class _StayingRows:
     work: Matching
     file: DataFile
     rows: NDArray[np.int64]
-    """The rows that stay, by their numbers."""
+    """The numbers of the rows that stay in the table."""
     removed: NDArray[np.int64]
-    """Those of them that the server does not have: they go, or stay marked as deleted."""
+    """The numbers of the rows that the server no longer has: they are removed, or marked as deleted."""
     position: Positions
 
 

@@ -1,1 +1,1 @@
-"""Columns that are masked or left out before anything is written, and the guard of that."""
+"""Masking and omission of columns before anything is written, and the guard that keeps them masked."""

@@ -1,4 +1,4 @@
-"""The guard of masked columns: what is masked at a destination stays masked, in other runs and under other names."""
+"""The guard of masked columns: columns masked at a destination stay masked in later runs and after renames."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from logicalrep.transactions.table_names import TableName
 
 
 def masks_needed_error(storage: Storage, tables: Sequence[str]) -> StateError:
-    """Return the error of a command without settings by table, for tables that have masks at a destination."""
+    """Return the error of a command without settings by table, for tables with masks at the destination."""
     return StateError(
-        f"columns of {', '.join(tables)} are masked or left out at {storage.uri}, and no settings by table are given "
-        "now: give --config with the settings as before, so that they stay masked",
+        f"columns of {', '.join(tables)} are masked or left out at {storage.uri}, but this command has no settings by "
+        "table: give --config with the previous settings, so that the columns stay masked",
         code="CONFIG_MISSING",
     )
 
@@ -24,13 +24,13 @@ def masks_needed_error(storage: Storage, tables: Sequence[str]) -> StateError:
 class Guard:
     """Knows which tables have columns that must not be written in clear.
 
-    These are not written in clear after a rename, after another run, or as a partition that was detached.
+    That holds in later runs, after a rename of the table, and for partitions that somebody detached.
     """
 
     def __init__(self, storage: Storage, settings: ReplicateSettings) -> None:
         """Take a destination and the settings of this run.
 
-        Raises StateError if tables of the destination have masks, and this run was given no settings by table.
+        Raises StateError if tables of the destination have masks, and this run has no settings by table.
         """
         self._storage = storage
         self._settings = settings
@@ -42,7 +42,7 @@ class Guard:
             raise masks_needed_error(storage, masked)
 
     def store(self) -> None:
-        """Store the settings of this run, once no other process writes to the destination."""
+        """Store the settings of this run; call it once no other process writes to the destination."""
         self._store(self._protected)
 
     def _store(self, protected: dict[int, TableName]) -> None:
@@ -52,17 +52,17 @@ class Guard:
         self._protected = protected
 
     def numbers(self, oid: int) -> Mapping[str, int]:
-        """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
+        """Return the known numbers of a table's masked and left-out columns, by name."""
         return self._numbers.get(oid, {})
 
     def forget_numbers(self, oid: int) -> None:
-        """Take a table's columns as they will be found next: somebody asked for it as it is."""
+        """Forget the numbers of a table's columns: somebody asked for a reload with the current columns."""
         self._numbers.pop(oid, None)
 
     def learn_numbers(self, oid: int, settings: TableSettings, numbers: Mapping[str, int]) -> None:
         """Store the numbers of a table's masked and left-out columns that are not known yet.
 
-        Raises StorageError if that cannot be written.
+        Raises StorageError if the destination cannot be written.
         """
         known_numbers = {name: number for name, number in self.numbers(oid).items() if name in settings.protected}
         if settings.protected and (all_numbers := {**numbers, **known_numbers}) != self._numbers.get(oid):
@@ -72,13 +72,13 @@ class Guard:
     def check_partitions(
         self, names: Mapping[int, TableName], partitions_of: Callable[[Collection[int]], Mapping[int, int]]
     ) -> None:
-        """Store which tables have masks now, by their OIDs, and which partitions they have.
+        """Store the OIDs of the tables that have masks, and of their partitions.
 
         Args:
-            names: the published tables.
-            partitions_of: the function that returns the partitions of tables, each with its table.
+            names: the published tables by their OIDs.
+            partitions_of: returns the table's OID for each partition's OID.
 
-        Raises StorageError if that cannot be written.
+        Raises StorageError if the destination cannot be written.
         """
         protected = dict(self._protected)
         for oid, name in names.items():
@@ -93,18 +93,18 @@ class Guard:
             self._store(protected)
 
     def reason(self, oid: int, name: TableName) -> str | None:
-        """Return why a table must not be loaded; None if it may."""
+        """Return why a table must not be loaded; None if it may be loaded."""
         previous_name = self._protected.get(oid)
         if previous_name is None or name in self._settings.by_table.entries:
             return None
         was = "it had" if previous_name == name else f"it was {previous_name}, or a partition of it, with"
         return (
-            f"{was} columns that are masked or left out, and the settings by table do not name {name}: give it an "
-            f"entry there, {name}: {{}} if nothing of it is to be masked"
+            f"{was} columns that are masked or left out, and the settings by table do not name {name}: add an entry "
+            f"for it, or {name}: {{}} to mask nothing"
         )
 
     def has_other_masks(self, name: TableName) -> bool:
-        """Return whether a table's masks are others than in the run before."""
+        """Return whether a table's masks differ from the masks of the previous run."""
         previous, current = self._previous.of(name), self._settings.of(name)
         return (previous.masked, previous.left_out, previous.mask_key) != (
             current.masked,

@@ -1,4 +1,4 @@
-"""Changes without what settings mask or leave out, before they are written anywhere."""
+"""The masking of changes before they are written anywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 
 
 def refuse_other_masks(stored: TableSettings, settings: TableSettings) -> None:
-    """Raise NeedsResync if a stored table masks or leaves out other columns than the settings of the run."""
+    """Raise NeedsResync if the stored table masks or leaves out other columns than the settings of the run."""
     if (stored.masked, stored.left_out) != (settings.masked, settings.left_out):
         raise NeedsResync("other columns are masked or left out in it than in the settings by table")
 
@@ -25,20 +25,19 @@ def refuse_other_masks(stored: TableSettings, settings: TableSettings) -> None:
 class Masking:
     """The masking of a table's changes.
 
-    They tell columns by their names alone. A column that was renamed would bring its values in clear, and two may have
-    exchanged their names: so changes are taken only if the Relation message by which they were read lists the columns
-    that are known, in the known order.
+    Changes identify columns by their names. A renamed column would arrive in clear, and two columns may have exchanged
+    their names: so the Relation message of the changes must list exactly the known columns, in the known order.
     """
 
     settings: TableSettings
     columns: Sequence[str]
-    """The names of the server's columns, with those that are left out, in the order of their numbers."""
+    """The names of the server's columns, with left-out columns, in the order of their numbers."""
     key: MaskKey | None = field(repr=False)
 
     def masked(self, batches: Sequence[ChangeBatch]) -> Sequence[ChangeBatch]:
-        """Return a table's changes, masked; columns that are left out are in none of them.
+        """Return a table's changes, masked and without left-out columns.
 
-        Raises NeedsResync for changes with other columns, or if values were hashed with another key.
+        Raises NeedsResync for changes with other columns, or if stored values were hashed with another key.
         """
         if not self.settings.protected or not batches:
             return batches

@@ -1,1 +1,1 @@
-"""All that a run needs of its server and role, found before anything starts, and one script of SQL for it."""
+"""The check of all requirements of server and role before a run starts, and one SQL script that meets them."""

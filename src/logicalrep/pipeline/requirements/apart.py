@@ -1,4 +1,4 @@
-"""The requirements of databases side by side: each has a slot and a destination of its own."""
+"""The requirement that each database has a slot and a destination of its own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from logicalrep.pipeline.storage.storage import Storage
 def refuse_shared(settings: Mapping[str, ReplicateSettings]) -> None:
     """Raise ConfigError if two databases have the same slot of a server, or the same destination.
 
-    A destination within another one is refused too: its folders could be those of the other's tables. A server with
-    two names is two servers here; it refuses the second reader of a slot itself.
+    A destination within another destination is refused too, as its folders could be folders of the other's tables. A
+    server with two names counts as two servers; the server itself refuses the second reader of a slot.
 
     Args:
         settings: the settings of each database by its name.

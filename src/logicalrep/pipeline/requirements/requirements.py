@@ -1,4 +1,4 @@
-"""The requirements of a run: what is not met, what stays out, and the script after which all is met."""
+"""The unmet requirements of a run, the tables that are not replicated, and the script that changes both."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from logicalrep_runtime.visible import visible
 
 _LOCKS = (
     "BEGIN;",
-    "-- Nobody waits longer behind this. Where it fails, nothing is changed, and it can be run again.",
+    "-- Other sessions wait at most this long for these locks. If it fails, nothing has changed: run it again.",
     "SET LOCAL lock_timeout = '10s';",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """A server and a role, as far as they do not meet what a run needs."""
+    """The unmet requirements of a server and a role."""
 
     role: str
     database: str
     findings: tuple[Finding, ...]
-    """The reasons why a run cannot begin."""
+    """The reasons why a run cannot start."""
     warnings: tuple[str, ...]
-    """The tables that stay out, and what else a person should know; a run begins all the same."""
+    """Sentences about tables that are not replicated, and other warnings; a run starts nevertheless."""
     optional: tuple[tuple[str, tuple[str, ...]], ...]
-    """A comment for each table that stays out and need not, and the statements after which it takes part."""
+    """A comment for each table that statements could make replicable, and the statements."""
 
     @property
     def script(self) -> str:
-        """The SQL after which every requirement is met; empty if nothing is missing that SQL could give."""
+        """The SQL that meets all requirements; empty if SQL can meet none of the unmet ones."""
         settings = dict.fromkeys(line for finding in self.findings for line in finding.settings)
         statements = [
             f"{line};" for line in dict.fromkeys(line for finding in self.findings for line in finding.statements)
@@ -45,7 +45,7 @@ class Requirements:
         if statements:
             changes += [*_LOCKS, *statements, "COMMIT;"]
         changes += [RESTART] if RESTART in settings else []
-        head = f"-- What role {self.role} lacks in database {self.database}, for a superuser to run there."
+        head = f"-- What role {self.role} needs in database {self.database}: run this there as a superuser."
         return "".join(f"{_in_one_line(line)}\n" for line in (head, *changes)) if changes else ""
 
     def refuse_unmet(self) -> None:
@@ -58,9 +58,9 @@ _QUOTED = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")*)\"""")
 
 
 def _in_one_line(text: str) -> str:
-    """Return a statement, or a comment, without line breaks and other characters that are not seen.
+    """Return a statement or a comment without line breaks and other invisible characters.
 
-    In a statement such a name is written with escapes of SQL, and in a comment, which it must not end, with any.
+    Names in a statement get SQL escapes. In a comment any escape will do: a line break would end the comment.
     """
 
     def written(match: re.Match[str]) -> str:
@@ -77,24 +77,23 @@ def _in_one_line(text: str) -> str:
 
 
 class UnmetError(PreflightError):
-    """All requirements of a run that are not met: a line for each, and the script after which all are met."""
+    """All unmet requirements of a run, a line for each, and the script that meets them."""
 
     def __init__(self, findings: tuple[Finding, ...], script: str) -> None:
-        """Take the findings, and the script of SQL."""
+        """Take the findings and the SQL script."""
         super().__init__(findings)
         self.args = findings, script
         self.script = script
 
 
 def query_requirements(connection: Connection, plan: PublicationPlan, needs: Needs, *, is_first: bool) -> Requirements:
-    """Return what a run lacks.
+    """Return the unmet requirements of a run.
 
     Args:
-        connection: a connection of the role that the run will have.
-        plan: the publication.
+        connection: a connection of the run's role.
+        plan: the plan for the publication.
         needs: the needs of the slot's reader.
-        is_first: whether nothing has been loaded yet. Later a table that cannot be read stops alone, and a warning
-            says so.
+        is_first: whether nothing has been loaded yet. Later an unreadable table stops alone, and is only a warning.
     """
     server = query_findings(connection, needs)
     fixable = [candidate for candidate in plan.candidates.left_out if candidate.statements]
@@ -106,15 +105,15 @@ def query_requirements(connection: Connection, plan: PublicationPlan, needs: Nee
     unreadable = rights.findings()
     findings = [*server.errors, *(unreadable if is_first else ()), *publication_findings(connection, plan, rights)]
     warnings = [*plan.warnings, *server.warnings, *(() if is_first else (candidate.text for candidate in unreadable))]
-    # Who makes the publication adds the tables too; ours gets them at the next start, if the role owns them.
+    # Whoever creates the publication adds the tables too. replicate adds tables that its role owns at the next start.
     is_made_by_others = any(finding.code == "PUBLICATION_NEEDED" for finding in findings) or plan.exists
     optional = []
     for candidate in fixable:
         lines = candidate.statements
         if candidate.table not in plan.tables and is_made_by_others and candidate.table in rights.not_owned:
             lines = (*lines, add_statement(plan.name, [candidate.table]).as_string(connection))
-        counted_lines = "this line" if len(lines) == 1 else f"these {len(lines)} lines, all of them,"
-        optional.append((f"Without {counted_lines} {candidate.table} stays out", lines))
+        counted_lines = "this statement," if len(lines) == 1 else f"all of these {len(lines)} statements,"
+        optional.append((f"If you do not run {counted_lines} {candidate.table} is not replicated", lines))
     unpublished = [table for table in plan.tables_to_add if plan.exists and table in rights.not_owned]
     if unpublished:
         optional.append(("New tables", (add_statement(plan.name, unpublished).as_string(connection),)))

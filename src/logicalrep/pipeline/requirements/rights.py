@@ -1,4 +1,4 @@
-"""The rights that a role lacks: to read the tables, and to publish them."""
+"""The missing rights of a role to read and to publish the tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from logicalrep.postgres.preflight.findings import Finding
 from logicalrep.postgres.server import Connection, query_scalar, server_major
 from logicalrep.transactions.table_names import TableName
 
-# A load locks a partitioned table, and locks and reads each of its partitions by itself.
+# A load locks a partitioned table, and locks and reads each of its partitions separately.
 _FILES = """
 WITH RECURSIVE files AS (
     SELECT class.oid FROM unnest(%s::text[], %s::text[]) AS wanted(schema, name)
@@ -34,21 +34,21 @@ _MAY_CREATE = "SELECT pg_is_in_recovery(), has_database_privilege(current_databa
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The rights of the session's role on some tables and their partitions, which are the files of the server."""
+    """The missing rights of the session's role on tables and their partitions."""
 
     role: str
-    """The role, quoted where SQL needs it."""
+    """The role's name, quoted if SQL needs it."""
     unusable: tuple[str, ...]
-    """The schemas that it may not use."""
+    """The schemas that the role may not use."""
     unreadable: tuple[TableName, ...]
-    """The tables and partitions that it may not read."""
+    """The tables and partitions that the role may not read."""
     hidden: tuple[TableName, ...]
-    """Those of which row-level security hides rows from it."""
+    """The tables and partitions with rows that row-level security hides from the role."""
     not_owned: frozenset[TableName]
 
     @classmethod
     def query(cls, connection: Connection, tables: Sequence[TableName]) -> Rights:
-        """Return the rights on tables."""
+        """Return the missing rights on tables."""
         rows = connection.execute(
             _FILES, ([table.schema for table in tables], [table.name for table in tables])
         ).fetchall()
@@ -62,7 +62,7 @@ class Rights:
         )
 
     def findings(self) -> list[Finding]:
-        """Return what keeps the role from reading: a finding for all schemas, and one for all tables."""
+        """Return at most one finding each for schemas, tables, and hidden rows."""
         code, findings = "TABLE_NOT_READABLE", []
         if self.unusable:
             schemas = sql.SQL(", ").join(map(sql.Identifier, self.unusable)).as_string()
@@ -79,7 +79,6 @@ class Rights:
         return findings
 
     def _granting(self) -> list[str]:
-        """Return a statement for the tables of each schema."""
         of_schema: dict[str, list[str]] = {}
         for table in self.unreadable:
             of_schema.setdefault(table.schema, []).append(str(table))
@@ -87,7 +86,7 @@ class Rights:
 
 
 def publication_findings(connection: Connection, plan: PublicationPlan, rights: Rights) -> list[Finding]:
-    """Return why the role cannot make the publication; nothing if it can, or need not."""
+    """Return why the role cannot create the publication; empty if it can, or the publication exists."""
     errors = [*plan.refusals, *([] if plan.incomplete is None else [plan.incomplete])]
     findings = [Finding(error.code, _sentence(error.description), error.statements) for error in errors]
     if plan.exists:
@@ -102,12 +101,12 @@ def publication_findings(connection: Connection, plan: PublicationPlan, rights: 
         statement.as_string(connection) for statement in plan.create_statements(server_major(connection))
     )
     if is_standby:
-        text = f"A standby cannot make the publication {plan.name}, its primary can: run there {'; '.join(statements)}."
+        text = f"A standby cannot create the publication {plan.name}: run on its primary {'; '.join(statements)}."
         findings.append(Finding("PUBLICATION_NEEDED", text, statements))
     elif reasons:
         text = (
-            f"Role {rights.role} may not make the publication {plan.name}, as it {' and '.join(reasons)}: let a "
-            "superuser, or their owner, run CREATE PUBLICATION as the script has it."
+            f"Role {rights.role} may not create the publication {plan.name}, as it {' and '.join(reasons)}: let a "
+            "superuser, or the tables' owner, run CREATE PUBLICATION from the script."
         )
         findings.append(Finding("PUBLICATION_NEEDED", text, statements))
     return findings
