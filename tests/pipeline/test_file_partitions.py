@@ -267,7 +267,9 @@ def test_schema_changes_leave_the_partitions_and_a_dropped_column_stops_the_tabl
     with pytest.MonkeyPatch.context() as patch:
         # As in a process that runs when it happens.
         patch.setattr("logicalrep.pipeline.run.setup.refuse", lambda mistakes: None)
-        assert "[PARTITION_COLUMN] public.orders" in stopped(db18, tmp_path, **options("area", "day(at)"))
+        assert "[PARTITION_COLUMN] partition_by names the column at, which public.orders" in stopped(
+            db18, tmp_path, **options("area", "day(at)")
+        )
     assert replicate_for_warnings(db18, tmp_path, **options("area")) == []
     assert differences(db18, tmp_path) == {}
     assert {len(partition) for folder in FOLDERS for partition in files_of(tmp_path, folder)} == {1}

@@ -28,8 +28,8 @@ from tests.waiting import eventually
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("buffered/public/t", "that were buffered are not there any more"),
-        ("pending/public/t.json", "it was loading at the last checkpoint, and its pending load is not there any more"),
+        ("buffered/public/t", "the buffered changes before"),
+        ("pending/public/t.json", "it was loading at the last checkpoint, but its pending load is missing"),
         (None, None),
     ],
     ids=str,

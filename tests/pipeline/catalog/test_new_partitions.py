@@ -21,7 +21,7 @@ from tests.pipeline.replicating import replicate_meanwhile, replicate_once, sett
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
-EMPTIED = "a partition may have been truncated in the transaction that made it"
+EMPTIED = "a partition may have been truncated in the transaction that created it"
 MADE = "CREATE TABLE day2 PARTITION OF root FOR VALUES FROM (2) TO (3)"
 FILLED = "INSERT INTO root SELECT i, 2 FROM generate_series({}, {}) AS i"
 EMPTIED_AT_ONCE = ("BEGIN", MADE, FILLED.format(1, 9), "TRUNCATE day2", FILLED.format(10, 12), "COMMIT")
@@ -112,7 +112,10 @@ def test_rows_that_wait_for_a_load_are_looked_for_too(db: Database, tmp_path: Pa
     db.execute("TRUNCATE day1", "INSERT INTO root VALUES (1, 1)")
     for _ in range(2):
         replicate_with(settings(db, tmp_path, once=True, publication="p"), observer, engine=SequentialEngine())
-    assert [reason for reason, _ in observer.lines] == ["a partition was truncated, or the server rewrote it", EMPTIED]
+    assert [reason for reason, _ in observer.lines] == [
+        "a partition was truncated, or PostgreSQL rewrote its rows",
+        EMPTIED,
+    ]
     assert differences(db, tmp_path) == {}
 
 

@@ -182,7 +182,7 @@ def test_a_new_file_with_written_columns_demands_a_load() -> None:
     table.rename(2, "b")
     table.rename(2, "a")
     assert reason_to_load(before, table.described()) is None
-    assert reason_to_load(before, table.described(files=((OID, 2),))) == "the server rewrote it"
+    assert reason_to_load(before, table.described(files=((OID, 2),))) == "PostgreSQL rewrote its rows"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_key_is_proven_by_an_index_that_stayed_where_messages_do_not_tell_it(
     assert by_key.evidence.key_indexes == stay
     message = replace(table.relation(), replica_identity="f", key=("id", "a"))
     if stay == ():
-        with pytest.raises(NeedsResync, match="another one for a while"):
+        with pytest.raises(NeedsResync, match="may have changed for a while"):
             proven_descriptions(before, now, [message])
     else:
         assert proven_descriptions(before, now, [message])[0][1].key == ("id",)

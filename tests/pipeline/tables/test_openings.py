@@ -124,9 +124,9 @@ def go_on(
     return table.phase.name, loads.reasons, writer.cleared
 
 
-GONE = "it was loading at the last checkpoint, and its pending load is not there any more"
-LOST = "changes before 0/9 that were buffered are not there any more"
-OLD = "its pending load was restored to an earlier state, and its buffered changes may be others"
+GONE = "it was loading at the last checkpoint, but its pending load is missing"
+LOST = "the buffered changes before 0/9 are missing"
+OLD = "its pending load was restored to an earlier state, so its buffered changes may differ"
 NOT_WHOLE = TableLoad(FOLDER, "its columns changed", "load 1")
 WHOLE = TableLoad(FOLDER, "its columns changed", "load 0")
 BUFFERED = BufferedChanges(FOLDER, "its changes are buffered")
@@ -144,8 +144,8 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
         ({"stored": False, "pending": ASKED}, Phase.QUEUED, ["asked for"]),
         ({"before": None}, Phase.QUEUED, ["published again"]),
         ({"was_unpublished": True}, Phase.QUEUED, ["published again"]),
-        ({"relation": 2}, Phase.QUEUED, ["another table of this name"]),
-        ({"relation": 2, "before": replace(state(Phase.STOPPED), oid=2)}, Phase.QUEUED, ["another table of this name"]),
+        ({"relation": 2}, Phase.QUEUED, ["another table has its name"]),
+        ({"relation": 2, "before": replace(state(Phase.STOPPED), oid=2)}, Phase.QUEUED, ["another table has its name"]),
         ({"changed_by_others": "rows"}, Phase.QUEUED, ["rows"]),
         ({"before": state(Phase.QUEUED)}, Phase.QUEUED, [GONE]),
         ({"before": buffering("load 1"), "pending": WHOLE}, Phase.CATCHING_UP, []),
@@ -162,7 +162,7 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
         ({"restored": "old", "pending": PARTITION}, Phase.QUEUED, ["old"]),
         ({"restored": "old", "pending": NOT_WHOLE}, Phase.QUEUED, []),
         ({"restored": "old", "before": state(Phase.STOPPED)}, Phase.STOPPED, []),
-        ({"has_companions": False}, Phase.QUEUED, ["its history or its changes are not there"]),
+        ({"has_companions": False}, Phase.QUEUED, ["a companion table is missing, or belongs to another load"]),
         # The next refresh compares the settings.
         ({"settings": OTHER}, Phase.FOLLOWING, []),
         ({"before": state(Phase.STOPPED)}, Phase.STOPPED, []),
@@ -179,16 +179,20 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
         ({"before": state(Phase.STOPPED), "pending": REFUSED}, Phase.CATCHING_UP, []),
         ({"before": None, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
         ({"was_unpublished": True, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
-        ({"relation": 2, "pending": REFUSED}, Phase.QUEUED, ["another table of this name"]),
+        ({"relation": 2, "pending": REFUSED}, Phase.QUEUED, ["another table has its name"]),
         ({"changed_by_others": "rows", "pending": REFUSED}, Phase.QUEUED, ["rows"]),
         ({"settings": OTHER, "pending": REFUSED}, Phase.QUEUED, ["its settings changed"]),
         ({"before": state(Phase.QUEUED), "pending": PARTITION}, Phase.QUEUED, []),
         ({"before": state(Phase.STOPPED), "pending": PARTITION}, Phase.STOPPED, []),
         ({"settings": OTHER, "pending": PARTITION}, Phase.QUEUED, ["its settings changed"]),
         ({"was_unpublished": True, "pending": PARTITION}, Phase.QUEUED, ["published again"]),
-        ({"relation": 2, "pending": PARTITION}, Phase.QUEUED, ["another table of this name"]),
+        ({"relation": 2, "pending": PARTITION}, Phase.QUEUED, ["another table has its name"]),
         ({"changed_by_others": "rows", "pending": PARTITION}, Phase.QUEUED, ["rows"]),
-        ({"has_companions": False, "pending": PARTITION}, Phase.QUEUED, ["its history or its changes are not there"]),
+        (
+            {"has_companions": False, "pending": PARTITION},
+            Phase.QUEUED,
+            ["a companion table is missing, or belongs to another load"],
+        ),
     ],
     ids=str,
 )

@@ -354,7 +354,7 @@ def test_the_third_load_for_one_reason_waits_and_leaves_nothing_wrong(
     for number in range(2):
         # A run that is to end does not wait; a load that waits is not counted again.
         with pytest.raises(
-            TablesStoppedError, match=r"LOADED_TOO_OFTEN.*the server rewrote it.*next load begins at 20"
+            TablesStoppedError, match=r"LOADED_TOO_OFTEN.*PostgreSQL rewrote its rows.*next load begins at 20"
         ):
             run_once(db18, tmp_path, publication="p")
         status = query_status(db18.settings, Storage(str(tmp_path))).tables["public.a"]

@@ -342,7 +342,7 @@ def _checked(work: ApplyTask, effect: Reduced, done: Rewritten) -> Rewritten:
     expected = effect.expected
     if done.found != expected and not work.may_lack_rows:
         raise MissingRows(
-            f"{expected - done.found} of {expected} rows that were updated or deleted are not in the table of "
+            f"{expected - done.found} of {expected} updated or deleted rows are missing in the copy of "
             f"{work.table.relation}"
         )
     return replace(done, removed=list(work.files) if effect.replaces_all else done.removed, unfit=effect.unfit)

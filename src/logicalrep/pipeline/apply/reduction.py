@@ -82,7 +82,7 @@ def by_count(events: RowEvents) -> Reduced:
     Raises NeedsResync if a value was not sent: without it, rows cannot be told apart.
     """
     for name in events.unsent:
-        raise NeedsResync(f"a value of its column {name} was not sent, and its rows have no key")
+        raise NeedsResync(f"PostgreSQL did not send a value of its column {name}, and its rows have no key")
     ids, keys = _numbered([events.old_keys, events.new_keys])
     taken, put = ids[: len(events.old_keys)], ids[len(events.old_keys) :]
     more = np.bincount(put, minlength=len(keys)) - np.bincount(taken, minlength=len(keys))
@@ -208,7 +208,7 @@ def filled(events: RowEvents, chains: Chains, ends: _Ints) -> tuple[pa.Table, _I
         source = _followed(np.where(is_hole & (put_by >= 0), put_by, here))[ends]
         left = is_hole[source]
         if (left & (origins < 0)).any():
-            raise NeedsResync(f"a value of its column {name} was not sent, and no earlier change has it")
+            raise NeedsResync(f"PostgreSQL did not send a value of its column {name}, and no earlier change has it")
         columns[name] = column.take(pa.array(new_of[source]))
         if left.any():
             holes[name] = left

@@ -36,7 +36,7 @@ SELECT attrelid::bigint, xmin::text::bigint FROM pg_attribute WHERE attrelid = A
 """
 # A file begins with the rows of the transaction that created it, so LIMIT ends the scan early.
 _COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM ONLY {} WHERE xmin::text::bigint = ANY(%s) LIMIT %s) AS found")
-EMPTIED = "a partition may have been truncated in the transaction that made it"
+EMPTIED = "a partition may have been truncated in the transaction that created it"
 """The reason to reload a table whose rows the search does not find."""
 
 

@@ -57,12 +57,14 @@ def evolution(previous_spec: TableSpec, current_spec: TableSpec, catalog_table: 
                 raise NeedsResync(f"the type of its column {column.name} changed")
             if column.refuses > source.refuses:
                 raise NeedsResync(
-                    f"its column {column.name} may have NULL in place of values, which is not allowed there any more"
+                    f"NULL may have replaced values in its column {column.name}, which no longer allows it"
                 )
         elif not has_texts:
             name = names.get(attnum)
             if name is None:
-                raise NeedsResync("a column is gone, and nothing shows any more which values its rows had")
+                raise NeedsResync(
+                    "a new column was dropped, and the catalog no longer shows the values of old rows in it"
+                )
             values = catalog_table.missing.get(name, frozenset({None}))
             if len(values) != 1:
                 raise NeedsResync(f"its partitions have different values in the new column {name}")

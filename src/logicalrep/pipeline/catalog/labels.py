@@ -53,10 +53,10 @@ def proven_labels(
             if part.number not in known_numbers
         }
         if not texts <= new.keys():
-            raise NeedsResync("a label of an enum type was renamed since its rows were written")
+            raise NeedsResync("a label of an enum type was renamed after its rows were written")
         added = [part for part in new.values() if part[:2] not in catalog_table.original_labels]
         if len(added) > 1 and any(new[text] in added for text in texts):
-            raise NeedsResync("several labels of an enum type were added at once, and one may have been renamed")
+            raise NeedsResync("several labels of an enum type were added at once, and may have been renamed")
         proven_parts += (new[text] for text in sorted(texts))
     return tuple(proven_parts)
 

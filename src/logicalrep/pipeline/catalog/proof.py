@@ -31,7 +31,7 @@ from logicalrep_runtime.scalars import Oid
 
 ATTACHED = "a partition with rows was attached"
 """The reason to load a partition, or to reload a table without a key."""
-MAY_BE_UNLOGGED = "it has another file, and may have been unlogged for a while, in which its changes are not sent"
+MAY_BE_UNLOGGED = "it has another file and may have been unlogged for a while, when PostgreSQL sends no changes"
 """The reason to reload a table whose file changed and that no publication names."""
 
 
@@ -50,15 +50,15 @@ def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied
     if not _are_stored_texts_valid(previous_spec.type_parts, current_spec.type_parts):
         return "a label of an enum type, or the attributes of a composite type, changed"
     if has_unsearchable_new_label(previous_spec, current_spec):
-        return "a label of an enum type was added that is used within other types"
+        return "an enum type that is used within other types has a new label"
     if any(not text.is_money for text in catalog_table.changing_texts):
-        return "a column has names of other objects"
+        return "the values of a column are names of other objects"
     if catalog_table.changing_texts and previous.lc_monetary != current.lc_monetary:
         return "lc_monetary changed, and with it the texts of money"
     if previous_spec.protected != current_spec.protected:
-        return "a column that is masked or left out changed"
+        return "a masked or left-out column changed"
     if previous_spec.settings.key and previous_spec.key != current_spec.key:
-        return "the key that its settings give it changed"
+        return "the key in its settings changed"
     return (
         _partition_reason(previous_spec, current_spec, copied)
         or _file_reason(previous_spec, current_spec)
@@ -85,10 +85,10 @@ def _file_reason(previous_spec: TableSpec, current_spec: TableSpec) -> str | Non
         if previous_files.get(oid, oid) == file:
             continue
         if oid != current_spec.relation.relation_id:
-            return "a partition was truncated, or the server rewrote it"
+            return "a partition was truncated, or PostgreSQL rewrote its rows"
         # ALTER TABLE writes rows of pg_attribute or pg_attrdef; TRUNCATE and VACUUM FULL do not.
         if dict(previous.written).get(oid) != dict(current.written)[oid]:
-            return "the server rewrote it"
+            return "PostgreSQL rewrote its rows"
         if not {*previous.logged} & {*current.logged}:
             return MAY_BE_UNLOGGED
     return None
@@ -98,10 +98,10 @@ def _column_reason(previous_spec: TableSpec, current_spec: TableSpec) -> str | N
     previous, current = previous_spec.evidence, current_spec.evidence
     if previous_spec.protected:
         is_same = previous.columns == current.columns
-        return None if is_same else "columns of a table that has masked or left out columns changed"
+        return None if is_same else "its columns changed, and it has masked or left-out columns"
     previous_numbers = {number for number, *_ in previous.columns}
     if any(number not in previous_numbers and number <= previous.numbers for number, *_ in current.columns):
-        return "a column is published now that was not before, and rows have values in it"
+        return "the publication has another column of it, and rows have values in that column"
     return None
 
 
@@ -143,7 +143,7 @@ def proven_descriptions(
         if catalog_table.is_partition:
             # The next refresh finds that the table is no longer published by itself, or no longer a partition.
             raise NotProvenYetError
-        reason = "it was a partition for a while, and its rows were sent as those of another table"
+        reason = "it was a partition for a while, and PostgreSQL sent its rows under another table's name"
     if reason is not None:
         raise NeedsResync(reason)
     # Each message about a partition has a second message about the table itself.
@@ -201,10 +201,10 @@ def _proven_description(previous_spec: TableSpec, catalog_table: CatalogTable, r
         sent = current_spec.evidence.columns
         is_same = relation.columns == tuple(column[1:] for column in sent) and previous_spec.key == current_spec.key
         if not is_same or previous_spec.relation.replica_identity.value != relation.replica_identity:
-            raise NeedsResync("columns or the key of a table that has masked or left out columns changed")
+            raise NeedsResync("its columns or its key changed, and it has masked or left-out columns")
         sent_numbers = {name: number for number, name, *_ in sent}
         if proven_key(previous_spec, catalog_table, relation, sent_numbers) != key_numbers(previous_spec):
-            raise NeedsResync("the key of a table that has masked or left out columns was another one for a while")
+            raise NeedsResync("its key changed for a while, and it has masked or left-out columns")
         return previous_spec
     numbers = match_columns(previous_spec, catalog_table, relation)
     if numbers is None:
@@ -213,7 +213,7 @@ def _proven_description(previous_spec: TableSpec, catalog_table: CatalogTable, r
     key = proven_key(previous_spec, catalog_table, relation, numbers_by_name)
     names = {number: name for number, (name, *_) in zip(numbers, relation.columns, strict=True)}
     if key is not None and not names.keys() >= set(key):
-        raise NeedsResync("its key changed, and the catalog no longer shows the key that its rows were sent with")
+        raise NeedsResync("its key changed, and the catalog no longer shows the key of its changes")
     types = {
         (number, int(column.type_id)): type_
         for table in (previous_spec, current_spec)
@@ -221,7 +221,7 @@ def _proven_description(previous_spec: TableSpec, catalog_table: CatalogTable, r
     }
     columns = [(number, *column) for number, column in zip(numbers, relation.columns, strict=True)]
     if any((number, type_id) not in types for number, _, type_id, _ in columns):
-        raise NeedsResync("for a while a column had a type that the catalog no longer shows")
+        raise NeedsResync("a column had a type for a while that the catalog no longer shows")
     unchanged = _unchanged_columns(previous_spec, current_spec)
     return replace(
         previous_spec,
@@ -363,7 +363,7 @@ def proven_key(
     if relation.replica_identity == ReplicaIdentity.FULL.value:
         # Such a message marks all columns as the key, not only the columns that identify a row.
         if keys[0] != keys[1]:
-            raise NeedsResync("its key changed, while its replica identity is all columns")
+            raise NeedsResync("its key changed, and REPLICA IDENTITY FULL hides the key of changes")
         _refuse_changed_key(*tables)
         return keys[0]
     sent = {numbers[name] for name in relation.key}
@@ -375,7 +375,7 @@ def proven_key(
         for table, key in zip(tables, keys, strict=True):
             if key is None and not table.has_whole_old:
                 return None
-    raise NeedsResync("its key changed, and the catalog no longer shows the key that its rows were sent with")
+    raise NeedsResync("its key changed, and the catalog no longer shows the key of its changes")
 
 
 def _refuse_changed_key(previous_spec: TableSpec, current_spec: TableSpec) -> None:
@@ -385,7 +385,7 @@ def _refuse_changed_key(previous_spec: TableSpec, current_spec: TableSpec) -> No
         return
     may_be_null = previous_spec.settings.key and not {*key} <= _unchanged_columns(previous_spec, current_spec)
     if not _unchanged_key_indexes(previous_spec, current_spec) or may_be_null:
-        raise NeedsResync("its key may have been another one for a while, as its replica identity is all columns")
+        raise NeedsResync("its key may have changed for a while, and REPLICA IDENTITY FULL hides the key of changes")
 
 
 def _unchanged_key_indexes(previous_spec: TableSpec, current_spec: TableSpec) -> tuple[tuple[int, int], ...]:

@@ -18,7 +18,7 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 def refuse_other_masks(stored: TableSettings, settings: TableSettings) -> None:
     """Raise NeedsResync if the stored table masks or leaves out other columns than the settings of the run."""
     if (stored.masked, stored.left_out) != (settings.masked, settings.left_out):
-        raise NeedsResync("other columns are masked or left out in it than in the settings by table")
+        raise NeedsResync("its copy has other masked or left-out columns than the settings by table")
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Masking:
         if not self.settings.protected or not batches:
             return batches
         if any(batch.relation.names != tuple(self.columns) for batch in batches):
-            raise NeedsResync("its columns, of which some are masked or left out, are not those that were there before")
+            raise NeedsResync("its changes have other columns, and it has masked or left-out columns")
         if not self.settings.protected <= {*self.columns}:
-            raise NeedsResync("a column that is masked or left out is not there any more")
+            raise NeedsResync("a masked or left-out column no longer exists")
         check = self.settings.mask_key
         if check is not None and (self.key is None or self.key.check != check):
-            raise NeedsResync("its values were hashed with another key")
+            raise NeedsResync("its copy was hashed with another key")
         return [self._masked(batch) for batch in with_small_joined(batches)]
 
     def _masked(self, batch: ChangeBatch) -> ChangeBatch:

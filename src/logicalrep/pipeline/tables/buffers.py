@@ -155,7 +155,7 @@ class TableBuffers:
                 return False
             now, has_all = described.catalog_table, described.has_all
             if now is None:
-                raise NeedsResync("it was dropped before its changes were proven")
+                raise NeedsResync("it was dropped before its changes could be applied")
         if not self._writer.apply(table, copy, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows):
             return False
         self._patience.run(partial(_store_end, copy, end))

@@ -41,7 +41,7 @@ class Differences:
             is_another: whether another table has its name since the last refresh.
         """
         if is_another:
-            self.loads.load(table, "another table of this name")
+            self.loads.load(table, "another table has its name")
         if table.copy is not None:
             self.writer.adopt(table, table.copy, now.head)
         if isinstance(table.phase, Following):

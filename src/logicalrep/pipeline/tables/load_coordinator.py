@@ -30,7 +30,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
 NEW, OTHER_SETTINGS = "new table", "its settings changed"
-BEYOND_PROOF = "the server was restarted, and may not have the table's last commits, which no checkpoint covers"
+BEYOND_PROOF = "the server restarted, and may have lost the table's last commits, which no checkpoint covers"
 """With these, the reasons of loads that are not counted, besides `ASKED_FOR`: no load brings another of them."""
 
 

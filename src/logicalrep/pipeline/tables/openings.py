@@ -155,13 +155,13 @@ class Openings:
             # it follows, and is compared with the server.
             return "published again" if was_unpublished else None
         if copy.stored.table.relation.relation_id != table.oid:
-            return "another table of this name"
+            return "another table has its name"
         if was_unpublished:
             return "published again"
         if has_other_settings and has_own_reason:
             return OTHER_SETTINGS
         if not has_companions and not table.is_refused:
-            return "its history or its changes are not there"
+            return "a companion table is missing, or belongs to another load"
         return None
 
     def _is_beyond_proof(self, table: Table, copy: Copy) -> bool:
@@ -179,12 +179,12 @@ class Openings:
         if table.pending is None:
             if before.oid not in (None, table.oid):
                 return None
-            return "it was loading at the last checkpoint, and its pending load is not there any more"
+            return "it was loading at the last checkpoint, but its pending load is missing"
         buffered = before.buffered
         if buffered is None:
             return None
         if buffered.load is None and copy.load == before.load:
-            return "its pending load was restored to an earlier state, and its buffered changes may be others"
+            return "its pending load was restored to an earlier state, so its buffered changes may differ"
         if not self.buffers.has_all(table, copy, buffered.end):
-            return f"changes before {buffered.end} that were buffered are not there any more"
+            return f"the buffered changes before {buffered.end} are missing"
         return None

@@ -129,7 +129,7 @@ class TableWriter:
             then, now = int(copy.application.split("/")[2]), Timeline(self._system, self.timeline)
             reason = self._catalog.divergence_reason(applied, Timeline(self._system, then), now)
             if reason is not None or applied > head:
-                raise NeedsResync(reason or f"its rows are at {applied}, and the server's WAL ends at {head}")
+                raise NeedsResync(reason or f"its rows are at {applied}, but the server's WAL ends at {head}")
         if application != copy.application:
             for stored in copy.stored_tables:
                 last = last_application(stored, self._system, self.timeline)
