@@ -69,13 +69,13 @@ class WrittenRows:
                 suspects.setdefault(relation.commit_lsn, {})[oid] = [relation.xid, maker]
         try:
             return not all(
-                self._are_counted(connection, lsn, writers) or self._are_keys_there(connection, lsn)
+                self._has_all_rows_by_count(connection, lsn, writers) or self._has_all_keys(connection, lsn)
                 for lsn, writers in suspects.items()
             )
         except (SnapshotError, UnsafeTableError, NotReadableError):
             return True
 
-    def _are_counted(self, connection: Connection, lsn: int, writers: Mapping[int, Sequence[int]]) -> bool:
+    def _has_all_rows_by_count(self, connection: Connection, lsn: int, writers: Mapping[int, Sequence[int]]) -> bool:
         """Return whether the partitions have as many rows of a transaction as it inserted into the table.
 
         `writers` has the ids of the transaction and of the subtransaction that created the partition, by its OID.
@@ -94,7 +94,7 @@ class WrittenRows:
                 counted += connection.execute(query, (writers[oid], inserted)).fetchall()[0][0]
         return counted >= inserted
 
-    def _are_keys_there(self, connection: Connection, lsn: int) -> bool:
+    def _has_all_keys(self, connection: Connection, lsn: int) -> bool:
         """Return whether the server has a row for each key that a transaction wrote and nothing removed later."""
         spec, numbers = self.spec, key_numbers(self.spec)
         name, oid = spec.relation.table, spec.relation.relation_id
@@ -112,9 +112,9 @@ class WrittenRows:
                 absent.update(keys[number] for number in condition.query_absent(connection, texts))
             if len(absent) > self.most_keys:
                 return False
-        return not absent or not self._are_left(absent, numbers, lsn)
+        return not absent or not self._do_keys_remain(absent, numbers, lsn)
 
-    def _are_left(self, keys: set[_Key], numbers: Sequence[int], lsn: int) -> bool:
+    def _do_keys_remain(self, keys: set[_Key], numbers: Sequence[int], lsn: int) -> bool:
         """Return whether the transaction wrote one of the keys, and no later change removed it."""
         written_keys: set[_Key] = set()
         for at, old, new in self._keys(numbers, lsn):

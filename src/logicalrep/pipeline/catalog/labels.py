@@ -32,7 +32,7 @@ def unknown_labels(table: TableSpec, changes: Sequence[ChangeBatch]) -> Mapping[
         known_labels = {str(part.label) for part in _labels(table.type_parts, type_id)}
         if nesting and not _can_be_split(nesting, known_labels):
             continue
-        texts = {*_texts(changes, name)}
+        texts = {*_distinct_texts(changes, name)}
         if nesting:
             texts = {label for text in texts for label in _DELIMITERS.split(_BOUNDS.sub("", text))} - _NOT_LABELS
         if texts - known_labels:
@@ -85,8 +85,7 @@ def _labels(parts: tuple[TypePart, ...], type_id: int) -> list[TypePart]:
     return [part for part in parts if part.type_id == type_id and part.label is not None]
 
 
-def _texts(changes: Sequence[ChangeBatch], name: str) -> Iterator[str]:
-    """Yield the distinct values of a column."""
+def _distinct_texts(changes: Sequence[ChangeBatch], name: str) -> Iterator[str]:
     for batch in changes:
         if name in batch.relation.names:
             ordinal = batch.relation.names.index(name)

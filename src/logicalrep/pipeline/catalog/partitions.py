@@ -12,7 +12,7 @@ from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError, locked_for_query
 from logicalrep.transactions.table_names import TableName
 
-# ATTACH PARTITION writes the catalog rows of all columns; those of a table created as a partition are unchanged.
+# ATTACH PARTITION writes the catalog rows of all columns, which are unchanged in a table created as a partition.
 # If one transaction creates and attaches a table, the numbers of its commands differ.
 _CREATED = """
 SELECT class.oid::bigint FROM pg_class AS class JOIN pg_type AS type ON type.oid = class.reltype

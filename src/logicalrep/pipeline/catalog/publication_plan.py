@@ -113,7 +113,7 @@ def query_plan(
     if not is_ours:
         warnings = [text for table, text in candidates.incomplete.items() if table in published]
     refusals = []
-    if unknown := _unknown(connection, sorted(excluded.names) if at_start else (), published):
+    if unknown := _excluded_problems(connection, sorted(excluded.names) if at_start else (), published):
         refusals.append(PublicationNeededError(f"excluded names are no tables that could be replicated: {unknown}"))
     missing = [table for table in wanted.names if table not in candidates.publishable and table not in published]
     if missing and is_ours:
@@ -132,7 +132,7 @@ def query_plan(
         excluded=excluded,
         tables=frozenset(published),
         candidates=candidates,
-        incomplete=None if row is None else _incomplete(connection, name, row[:4], row[4] or not is_ours),
+        incomplete=None if row is None else _incomplete_error(connection, name, row[:4], row[4] or not is_ours),
         refusals=tuple(refusals),
         warnings=tuple(warnings),
         sends_generated=sends_generated,
@@ -147,7 +147,9 @@ def missing_tables_error(name: str, tables: Collection[TableName], warnings: Seq
     )
 
 
-def _unknown(connection: Connection, excluded: Sequence[TableName], published: dict[TableName, PublishedTable]) -> str:
+def _excluded_problems(
+    connection: Connection, excluded: Sequence[TableName], published: dict[TableName, PublishedTable]
+) -> str:
     """Return why excluded tables could not be replicated; an empty text if all could."""
     tops = {table.name for table in published.values() if table.under is None}
     return "; ".join(
@@ -155,7 +157,7 @@ def _unknown(connection: Connection, excluded: Sequence[TableName], published: d
     )
 
 
-def _incomplete(
+def _incomplete_error(
     connection: Connection, name: str, actions: Sequence[bool], via_root: bool
 ) -> PublicationNeededError | None:
     """Return the error of a publication that lacks kinds of changes; None if it has all."""

@@ -207,11 +207,11 @@ def query_candidates(
             effect = "is not replicated"
             if published is not None:
                 effect = "is published, but its updates and deletes cannot be applied"
-                if any(identity.is_refused(major) for identity in identities):
+                if any(identity.makes_server_refuse_updates(major) for identity in identities):
                     to_unpublish.append(table)
                     effect = "is no longer replicated"
             reason, remedy = refusal
-            statements = _statements(connection, table, remedy, publication) if remedy is not None else ()
+            statements = _remedy_statements(connection, table, remedy, publication) if remedy is not None else ()
             left_out.append(LeftOut(table, f"{table} {effect}, as {reason}", statements, remedy == "stored"))
         else:
             publishable.append(table)
@@ -255,8 +255,7 @@ class _ReplicaIdentity:
         column, kind, identity, has_plain_key = unsent
         return cls(table, is_usable, (column, kind, identity, has_plain_key), is_root, differs)
 
-    def is_refused(self, major: int) -> bool:
-        """Return whether PostgreSQL refuses updates and deletes once the table is published."""
+    def makes_server_refuse_updates(self, major: int) -> bool:
         is_wrong = not self.is_usable or (self.unsent is not None and major >= _CHECKS_GENERATED)
         return is_wrong and not self.is_root
 
@@ -304,7 +303,7 @@ def _send_generated_statement(publication: str) -> str:
     return f"ALTER PUBLICATION {name} SET (publish_generated_columns = stored)"
 
 
-def _statements(connection: Connection, table: TableName, remedy: _Remedy, publication: str) -> tuple[str, ...]:
+def _remedy_statements(connection: Connection, table: TableName, remedy: _Remedy, publication: str) -> tuple[str, ...]:
     """Return the statements of a remedy, for a partitioned table also for all its partitions."""
     if remedy == "stored":
         return (_send_generated_statement(publication),)

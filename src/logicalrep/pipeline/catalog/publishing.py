@@ -67,10 +67,12 @@ def ensure_publication(
         except PublicationNeededError as error:
             raise PublicationNeededError("; ".join([*warnings, error.description])) from None
     elif plan.is_ours:
-        warnings += _drop(connection, name, plan.candidates.to_unpublish, "the server refuses updates and deletes of")
+        warnings += _drop_tables(
+            connection, name, plan.candidates.to_unpublish, "the server refuses updates and deletes of"
+        )
         published = [table for table in sorted(plan.tables) if table in plan.excluded]
-        warnings += _drop(connection, name, published, "the server still sends changes, which are ignored, of")
-        warnings += _add(connection, name, plan.tables_to_add)
+        warnings += _drop_tables(connection, name, published, "the server still sends changes, which are ignored, of")
+        warnings += _add_tables(connection, name, plan.tables_to_add)
     # A table with an unlogged partition waits, like an unlogged table, and is reloaded once all partitions are logged.
     listed = [
         table
@@ -85,7 +87,7 @@ def ensure_publication(
     return Published(tuple(table for table in listed if plan.includes(table.name)), tuple(warnings))
 
 
-def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
+def _add_tables(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
     """Add as many tables to the publication as possible; return why other tables were not added."""
     if not tables:
         return []
@@ -93,18 +95,18 @@ def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list
         _run(connection, [add_statement(name, tables)])
     except (PublicationNeededError, *LOCKED) as error:
         if len(tables) > 1:
-            return [warning for table in tables for warning in _add(connection, name, [table])]
+            return [warning for table in tables for warning in _add_tables(connection, name, [table])]
         if isinstance(error, PublicationNeededError):
             return [error.description]
         return [f"{tables[0]} is not replicated yet, as another session has locked it: replicate retries"]
     except (psycopg.errors.UndefinedTable, psycopg.errors.DuplicateObject, psycopg.errors.InvalidSchemaName):
         # Another session has dropped or added a table: the next catalog refresh sees it.
         if len(tables) > 1:
-            return [warning for table in tables for warning in _add(connection, name, [table])]
+            return [warning for table in tables for warning in _add_tables(connection, name, [table])]
     return []
 
 
-def _drop(connection: Connection, name: str, tables: Sequence[TableName], effect: str) -> list[str]:
+def _drop_tables(connection: Connection, name: str, tables: Sequence[TableName], effect: str) -> list[str]:
     """Remove tables from the publication; return why tables stay, with the effect."""
     warnings = []
     for table in tables:

@@ -71,7 +71,7 @@ def write_version_files(
 def write_closed_files(
     work: Matching, rows: Sequence[_Ints], position: Positions, engine: Engine, *, writes_all: bool = False
 ) -> list[DataFile]:
-    """Rewrite the old files in which rows end at a position; return the new files.
+    """Rewrite the old files with rows that end at a position; return the new files.
 
     Args:
         work: the files.

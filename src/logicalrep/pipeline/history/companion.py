@@ -114,7 +114,7 @@ def replaced_companion(
             if was_applied and has_same_columns(previous.table, loaded.table):
                 assert before_application is not None
                 for changes in buffered():
-                    _add(previous, changes, loaded.position, before_application, engine)
+                    _add_buffered(previous, changes, loaded.position, before_application, engine)
             files = write_change_files(previous, table, engine)
         else:
             files = []
@@ -123,7 +123,7 @@ def replaced_companion(
     return tables.replace(own, replace(new, table=table, files=files), previous)
 
 
-def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str, engine: Engine) -> None:
+def _add_buffered(stored: StoredTable, changes: TableChanges, end: Lsn, application: str, engine: Engine) -> None:
     """Add the buffered changes from before the load, which the table itself does not need, if they fit the columns."""
     batches = changes.between(last=int(end) - 1).readable().batches
     if batches:

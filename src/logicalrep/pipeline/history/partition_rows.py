@@ -57,9 +57,9 @@ def replace_rows_by_key(
     removed: list[DataFile] = []
     try:
         if described.form == "history":
-            added, removed = _versions(stored, described, loaded, folder, engine)
+            added, removed = _replaced_versions(stored, described, loaded, folder, engine)
         elif described.form != "changes":
-            added, removed = _rows(stored, described, loaded, folder, engine)
+            added, removed = _replaced_rows(stored, described, loaded, folder, engine)
     except DamagedError as error:
         if described.companion is None:
             raise
@@ -71,11 +71,11 @@ def replace_rows_by_key(
         stored.describe(described, added, removed, position=position)
 
 
-def _rows(
+def _replaced_rows(
     stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
     """Return the files to add and to remove: files with rows of these keys are rewritten without the rows."""
-    old = _overlapping(list(stored.files.values()), table, [*loaded.files, *loaded.gone])
+    old = _files_that_may_share_keys(list(stored.files.values()), table, [*loaded.files, *loaded.gone])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files, by_key=True)
     unloaded = matched(work, engine).old
     present = matched(replace(work, new=loaded.gone), engine).old if loaded.gone else unloaded
@@ -89,12 +89,12 @@ def _rows(
     return [*written, *loaded.files], [item.file for item in staying]
 
 
-def _versions(
+def _replaced_versions(
     stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
     """Return the files to add and to remove: differing versions of these keys end, and new versions begin."""
     current = [file for file in stored.files.values() if may_be_there(file, "history")]
-    old = _overlapping(current, table, [*loaded.files, *loaded.gone])
+    old = _files_that_may_share_keys(current, table, [*loaded.files, *loaded.gone])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files)
     by_key = replace(work, new=[*loaded.files, *loaded.gone], by_key=True)
     differing, untouched = matched(work, engine), matched(by_key, engine).old
@@ -107,8 +107,9 @@ def _versions(
     ], removed
 
 
-def _overlapping(files: Sequence[DataFile], table: TableSpec, loaded: Sequence[DataFile]) -> list[DataFile]:
-    """Return the files that may have loaded keys, by the bounds of the key's columns."""
+def _files_that_may_share_keys(
+    files: Sequence[DataFile], table: TableSpec, loaded: Sequence[DataFile]
+) -> list[DataFile]:
     return [file for file in files if any(_may_share_keys(file, other, table.key_names) for other in loaded)]
 
 

@@ -34,12 +34,12 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
     schema, name = _encoded(table.schema), _encoded(table.name)
     schemas = {other.partition("/")[0] for other in taken}
     # Tables of a schema share a folder, unless it is the folder of another schema.
-    if schema not in schemas and (_differs_in_case(schema, schemas) or _in_small_letters(schema) in schemas):
-        schema = _in_small_letters(schema)
+    if schema not in schemas and (_differs_in_case(schema, schemas) or _with_encoded_capitals(schema) in schemas):
+        schema = _with_encoded_capitals(schema)
     if _differs_in_case(f"{schema}/{name}", taken):
-        name = _in_small_letters(name)
+        name = _with_encoded_capitals(name)
     if _differs_in_case(f"{schema}/{name}", [other for other in taken if not other.startswith(f"{schema}/")]):
-        schema = _in_small_letters(schema)
+        schema = _with_encoded_capitals(schema)
     return f"{schema}/{name}"
 
 
@@ -61,8 +61,7 @@ def _differs_in_case(name: str, names: Collection[str]) -> bool:
     return any(name != other and name.casefold() == other.casefold() for other in names)
 
 
-def _in_small_letters(name: str) -> str:
-    """Return a name with each capital encoded."""
+def _with_encoded_capitals(name: str) -> str:
     return re.sub(r"[^\W\d_]", lambda match: _code(match[0]) if match[0] != match[0].lower() else match[0], name)
 
 
