@@ -288,7 +288,7 @@ def test_a_value_that_is_no_partition_of_a_delta_table_stops_it_and_can_be_skipp
     db18.execute("UPDATE orders SET v = 'before' WHERE id = 2", "UPDATE orders SET region = '' WHERE id = 3")
     db18.execute("INSERT INTO days VALUES (2, '10000-01-01')")
     text = stopped(db18, tmp_path, **options)
-    assert "the column region has the text '', which programs take for NULL" in text
+    assert "the column region has the text '', which programs read as NULL" in text
     assert "the column at has a date outside of the years 1 to 9999" in text
     assert delta(tmp_path).to_pyarrow_dataset().count_rows(pc.field("v") == "before") == 1
     # Buckets have all values.

@@ -296,17 +296,17 @@ def match_columns(
     matches = {(0, False): Matches(1, ())}
     for candidate in _candidates(previous_spec, catalog_table):
         extended: dict[tuple[int, bool], Matches] = {}
-        for (count, is_older), so_far in matches.items():
+        for (count, is_older), prefix in matches.items():
             steps = (
-                [] if candidate.is_in_both else [((count, is_older or candidate.is_new_and_current), so_far.numbers)]
+                [] if candidate.is_in_both else [((count, is_older or candidate.is_new_and_current), prefix.numbers)]
             )
             column = relation.columns[count] if count < len(relation.columns) else None
             is_possible = column is not None and candidate.definition in (None, column)
             if is_possible and not (is_older and candidate.is_new):
-                steps.append(((count + 1, is_older), (*so_far.numbers, candidate.number)))
+                steps.append(((count + 1, is_older), (*prefix.numbers, candidate.number)))
             for end, numbers in steps:
                 other = extended.get(end)
-                extended[end] = Matches(min(so_far.total + (other.total if other else 0), 2), numbers)
+                extended[end] = Matches(min(prefix.total + (other.total if other else 0), 2), numbers)
         matches = extended
     complete = [match for (count, _), match in matches.items() if count == len(relation.columns)]
     return complete[0].numbers if sum(match.total for match in complete) == 1 else None
@@ -321,7 +321,7 @@ def _candidates(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[_
         number: (name, type_id, modifier) for number, name, type_id, modifier in previous if number in unchanged
     }
     # Columns that were added and dropped after the previous description.
-    passed_numbers = {number for number in catalog_table.dropped if number > highest} - previous_numbers
+    transient_numbers = {number for number in catalog_table.dropped if number > highest} - previous_numbers
     return [
         _Candidate(
             number,
@@ -330,7 +330,7 @@ def _candidates(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[_
             is_new=number > highest and number not in previous_numbers,
             definition=definitions.get(number),
         )
-        for number in sorted(previous_numbers | current_numbers | passed_numbers)
+        for number in sorted(previous_numbers | current_numbers | transient_numbers)
     ]
 
 

@@ -111,12 +111,14 @@ class FilePartition:
         type_, is_time = self.type, pa.types.is_date(self.type) or pa.types.is_timestamp(self.type)
         is_whole = pa.types.is_integer(type_) or pa.types.is_string(type_)
         if self.transform in ("day", "month"):
-            return None if is_time else f"the column {self.source} is no date and no timestamp"
+            return None if is_time else f"the column {self.source} is neither a date nor a timestamp"
         if self.transform == "bucket":
-            return None if is_whole or is_time else f"the type of the column {self.source} has no buckets"
+            return None if is_whole or is_time else f"buckets do not support the type of the column {self.source}"
         if is_whole or pa.types.is_boolean(type_) or pa.types.is_date(type_):
             return None
-        return f"the values of the column {self.source} are no partitions" + (": take its day" if is_time else "")
+        return f"values of the type of the column {self.source} cannot be partitions" + (
+            ": use its day" if is_time else ""
+        )
 
     def values_of(self, column: pa.Array) -> pa.Array:
         """Return the partition value of each value of the column.
@@ -131,7 +133,7 @@ class FilePartition:
                 if pc.any(is_null_text).as_py():
                     text = column.filter(is_null_text)[0].as_py()
                     raise PartitionValueError(
-                        f"the column {self.source} has the text {text!r}, which programs take for NULL as a partition "
+                        f"the column {self.source} has the text {text!r}, which programs read as NULL in partitions "
                         f"of a Delta table: partition by bucket(16, {self.source}), or an Iceberg table"
                     )
             return column
