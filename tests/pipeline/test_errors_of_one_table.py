@@ -19,7 +19,7 @@ from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.storage.storage import Storage, StorageError
-from logicalrep.pipeline.table_errors import is_of_one_table
+from logicalrep.pipeline.table_errors import is_table_error
 from logicalrep.pipeline.tables.tries import Tries
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.transactions.table_names import TableName
@@ -212,7 +212,7 @@ ERRORS = {
 
 @pytest.mark.parametrize(("error", "is_own"), ERRORS.values(), ids=ERRORS)
 def test_which_errors_stop_a_table(error: Exception, is_own: bool) -> None:
-    assert is_of_one_table(error) is is_own
+    assert is_table_error(error) is is_own
 
 
 def test_a_load_stops_after_equal_failures_and_retries_after_different_ones(clock: list[float]) -> None:

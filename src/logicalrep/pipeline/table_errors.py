@@ -49,11 +49,11 @@ _MAY_PASS = ("25P", "40", "42P01", "53400", "57014", "72")
 """Those of a statement that may succeed at another time: a time limit, a conflict, a table dropped meanwhile."""
 
 
-OF_CHANGES = (ColumnValueError, PartitionValueError, TextError)
+CHANGE_ERRORS = (ColumnValueError, PartitionValueError, TextError)
 """The errors of values in a table's changes, which another try does not mend: the commit can be skipped."""
 
 
-def is_of_one_table(error: BaseException) -> bool:
+def is_table_error(error: BaseException) -> bool:
     """Return whether an error of the work on a table stops that table alone."""
     if isinstance(error, psycopg.Error) and not isinstance(error, ConnectError):
         if error.sqlstate is None:
@@ -78,7 +78,7 @@ def reason_of(error: BaseException) -> str:
     return str(TableFailedError.of(error))
 
 
-def log_unforeseen(table: TableName, error: BaseException) -> None:
+def log_unexpected(table: TableName, error: BaseException) -> None:
     """Log the traceback of an error that nobody foresaw; nothing for others."""
     if isinstance(error, TableFailedError) or not isinstance(error, (LogicalRepError, RefusedCommit, psycopg.Error)):
         _log.error("%s: the traceback of an error that was not foreseen", table, exc_info=error)

@@ -18,7 +18,7 @@ import pytest
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.observe.figures import Phase, Standing
 from logicalrep.pipeline.buffer.pending_loads import HeldCommit, TableLoad
-from logicalrep.pipeline.table_errors import is_of_one_table
+from logicalrep.pipeline.table_errors import is_table_error
 from logicalrep.pipeline.tables import lifecycle
 from logicalrep.pipeline.tables.lifecycle import MEANINGS, TRANSITIONS, LifecycleError
 from logicalrep.pipeline.tables.phases import (
@@ -98,7 +98,7 @@ def test_listed_transitions_happen_and_all_other_transitions_are_refused(before:
 def test_a_mistake_stops_its_table_alone() -> None:
     with pytest.raises(LifecycleError) as raised:
         Table(TableName("public", "t"), "public/t", 1).move(data(Phase.HELD, ""))
-    assert is_of_one_table(raised.value)
+    assert is_table_error(raised.value)
     # Whatever phase it is in, it can be stopped, and loaded again.
     for phase in set(Phase) - {Phase.UNPUBLISHED}:
         assert (phase, Phase.STOPPED) in TRANSITIONS
@@ -128,7 +128,7 @@ def test_another_phase_ends_the_work_of_the_one_before_and_what_waited_in_it() -
 
     def catch_up(work: CatchUp) -> None:
         is_catching_up.set()
-        while not work.is_to_end:
+        while not work.is_ending:
             pass
         saw.append(True)
 

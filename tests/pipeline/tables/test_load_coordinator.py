@@ -69,7 +69,7 @@ class Writer:
     def hold(self, table: Table, lsn: Lsn) -> HeldCommit:
         return HeldCommit(table.folder, str(lsn), 0.0)
 
-    def hold_no_more(self, table: Table) -> BufferedChanges:
+    def release_hold(self, table: Table) -> BufferedChanges:
         return BufferedChanges(table.folder, "")
 
     def clear(self, table: Table) -> None:
@@ -206,7 +206,7 @@ def test_a_table_is_queued_copied_catches_up_and_follows(run: TableRun) -> None:
 def test_the_end_of_a_copy_moves_its_table(
     run: TableRun, results: list[CopiedTable | CopyFailed], phase: Phase
 ) -> None:
-    run.table.least = Lsn(10)
+    run.table.least_position = Lsn(10)
     run.loads.load(run.table, "new table")
     for result in results:
         run.step(result)

@@ -39,7 +39,7 @@ class Loads:
     cleared: list[str]
     reasons: list[str] = field(default_factory=list)
 
-    def forget_reloads(self, table: Table) -> None:
+    def clear_reloads(self, table: Table) -> None:
         self.cleared.append("loads")
 
     def load(self, table: Table, reason: str) -> None:
@@ -120,7 +120,7 @@ def go_on(
         spec = SimpleNamespace(settings=settings, relation=SimpleNamespace(relation_id=relation), skipped=())
         log = SimpleNamespace(table=spec, applied=lambda application: Lsn(5), load="load 1")
         opened = Opened(cast(Any, log), SinceCheckpoint(restored, changed_by_others))
-    openings.go_on(table, opened, was_unpublished=was_unpublished)
+    openings.resume(table, opened, was_unpublished=was_unpublished)
     return table.phase.name, loads.reasons, writer.cleared
 
 

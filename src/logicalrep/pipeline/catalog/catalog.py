@@ -157,7 +157,7 @@ class Catalog:
             return None
 
     def refuse_synchronous(self) -> None:
-        """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender; check once per catalog interval."""
+        """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender, once per catalog interval."""
         if time.monotonic() >= self._next_standby:
             self._next_standby = time.monotonic() + self._limits.catalog_seconds
             if warning := self.run(lambda connection: refuse_synchronous(connection, self._slot)):
@@ -229,9 +229,7 @@ class Catalog:
             NeedsResync: a TRUNCATE may have removed rows.
             NotProvenYetError: another session alters the table.
         """
-        written = WrittenRows(
-            current_spec, self._publication, first_messages, changes, self._limits.statement_keys
-        )
+        written = WrittenRows(current_spec, self._publication, first_messages, changes, self._limits.statement_keys)
         try:
             if self.run(written.query_lost):
                 raise NeedsResync(EMPTIED)

@@ -28,7 +28,7 @@ class RenewableSession(Protocol):
         ...
 
     @property
-    def is_to_begin_again(self) -> bool:
+    def is_renewal_pending(self) -> bool:
         """Whether the session is one from before `restart_session`."""
         ...
 
@@ -69,7 +69,7 @@ class Renewal:
             with hold_temporary_snapshot(self._settings, self._waiting) as snapshot:
                 position = snapshot.lsn
             self._session.restart_session(position)
-            while self._session.is_to_begin_again:
+            while self._session.is_renewal_pending:
                 self._waiting.check()
                 self._waiting.say(
                     lambda: "a load waits for a new session, which begins once earlier changes are applied"

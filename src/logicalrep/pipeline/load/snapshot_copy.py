@@ -35,7 +35,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.storage.data_files import DataFile, in_columns
 from logicalrep.pipeline.storage.storage import StorageError
-from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
+from logicalrep.pipeline.table_errors import is_table_error, log_unexpected, may_pass, reason_of
 from logicalrep.postgres.retries import LOCKED, Ended, Wait
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.keys import query_tree
@@ -341,14 +341,14 @@ class SnapshotCopy:
             # A server that stops ends its snapshots; the table is copied again under a new one.
             return self._begin_again(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
         if isinstance(error, psycopg.Error):
-            passes = isinstance(error, LOCKED) or not is_of_one_table(error)
+            passes = isinstance(error, LOCKED) or not is_table_error(error)
             if passes or may_pass(error):
                 return self._begin_again(name, str(error).strip(), is_own=not passes)
         if isinstance(error, StorageError):
             return self._begin_again(name, str(error).strip(), is_own=False)
-        if not is_of_one_table(error):
+        if not is_table_error(error):
             raise error
-        log_unforeseen(name, error)
+        log_unexpected(name, error)
         return CopyFailed(name, reason_of(error), again=False)
 
     def _begin_again(self, name: TableName, reason: str, *, is_own: bool) -> CopyFailed:

@@ -68,7 +68,7 @@ class Loop:
                 self._stop.wait(0.2)
                 continue
             self._tables.step(self._taken)
-            self._tables.loads.say_needed()
+            self._tables.loads.report_needed()
             self._tables.tidy(is_busy=self._receiver.has_changes)
             self._run_batch(at_once=target is not None)
             if target is not None and self._finish(target):
@@ -104,7 +104,7 @@ class Loop:
             return Changes((), self._taken) if is_much else self._receiver.take()
         has_changes = self._receiver.wait(0.1)
         # A load may wait for the changes that are there to be taken, or acknowledged.
-        is_waited_for = self._receiver.is_to_begin_again or self._tables.waits_for_changes
+        is_waited_for = self._receiver.is_renewal_pending or self._tables.waits_for_changes
         at_once = at_once or is_waited_for
         if not has_changes:
             return self._receiver.take() if at_once or self._checkpoints.is_due else None
@@ -162,7 +162,7 @@ class Loop:
 
     def _refresh_if_due(self) -> bool:
         """Refresh the catalog if that is due; return whether the server's tables are known."""
-        is_due = self._catalog.is_due or self._tables.wait_for(self._checkpoints.lsn)
+        is_due = self._catalog.is_due or self._tables.is_description_due(self._checkpoints.lsn)
         if is_due or not self._knows_tables:
             self._knows_tables = self._refresh_catalog() or self._knows_tables
         return self._knows_tables

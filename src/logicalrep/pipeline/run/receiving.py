@@ -168,7 +168,7 @@ class ChangeReceiver(SlotReceiver):
         self._begins_after = after
 
     @property
-    def is_to_begin_again(self) -> bool:
+    def is_renewal_pending(self) -> bool:
         """Whether the session is one from before `restart_session`, until what there is has been acknowledged."""
         return self._begins_after is not None
 

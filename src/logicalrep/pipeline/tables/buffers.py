@@ -67,7 +67,7 @@ class TableBuffers:
 
     # Buffers
 
-    def are_after(self, table: Table, lsn: Lsn) -> bool:
+    def has_changes_after(self, table: Table, lsn: Lsn) -> bool:
         """Return whether buffered changes of a table are of commits after an LSN."""
         return self._patience.run(lambda: self._buffer.has_after(table.folder, lsn))
 
@@ -101,19 +101,19 @@ class TableBuffers:
 
     def apply(self, table: Table, copy: Copy, work: CatchUp) -> Copy:
         """Apply the change buffer of a table whose copy is whole, until little more comes meanwhile."""
-        took = math.inf
+        seconds = math.inf
         while True:
-            before, began = took, time.monotonic()
+            last_seconds, began = seconds, time.monotonic()
             for end, changes in self._buffer.changes(table.folder):
-                if not self._apply_in_time(table, copy, work, changes, end) or self._is_to_end(work):
+                if not self._apply_in_time(table, copy, work, changes, end) or self._is_ending(work):
                     return copy
                 for stored in copy.stored_tables:
                     self._writer.merge(stored)
                     if stored.is_upkeep_due(self._keep_hours):
                         self._writer.maintain(stored)
-            took = time.monotonic() - began
+            seconds = time.monotonic() - began
             # The batches wait for the rest where more comes than is applied.
-            if took < _SOON or took >= before:
+            if seconds < _SOON or seconds >= last_seconds:
                 return copy
 
     def apply_rest(self, table: Table, copy: Copy) -> bool:
@@ -138,25 +138,27 @@ class TableBuffers:
         """Apply some of the change buffer once the catalog has it; return False if the table is to end before."""
         while not self._apply(table, copy, changes, end, may_lack_rows=may_lack_rows):
             time.sleep(_CATALOG_AGAIN)
-            if self._is_to_end(work):
+            if self._is_ending(work):
                 return False
         return True
 
-    def _is_to_end(self, work: CatchUp) -> bool:
+    def _is_ending(self, work: CatchUp) -> bool:
         """Return whether a table is not to catch up any more."""
-        return work.is_to_end or self._patience.is_over
+        return work.is_ending or self._patience.is_over
 
     def _apply(self, table: Table, copy: Copy, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
         """Apply some of the change buffer; return False if the catalog does not have its transactions yet."""
-        new, now, has_all = copy.new_changes(changes), None, False
+        new, catalog_table, has_all = copy.new_changes(changes), None, False
         if new.relations or _has_labels(copy):
             described = self._catalog.refresh([table.oid]).describe(table.oid, new)
             if described is None:
                 return False
-            now, has_all = described.catalog_table, described.has_all
-            if now is None:
+            catalog_table, has_all = described.catalog_table, described.has_all
+            if catalog_table is None:
                 raise NeedsResync("it was dropped before its changes could be applied")
-        if not self._writer.apply(table, copy, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows):
+        if not self._writer.apply(
+            table, copy, changes, end, catalog_table, has_all=has_all, may_lack_rows=may_lack_rows
+        ):
             return False
         self._patience.run(partial(_store_end, copy, end))
         self._buffer.forget(table.folder, end)
@@ -176,7 +178,7 @@ class TableBuffers:
         self._patience.run(lambda: self._storage.delete(part.path))
 
     def take_partitions(
-        self, table: Table, copy: Copy, now: CatalogTable, loaded: CopiedTable, work: CatchUp
+        self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, work: CatchUp
     ) -> Copy | None:
         """Put loaded rows of partitions in by key, among the rows that the table has from before their snapshot.
 
@@ -186,18 +188,18 @@ class TableBuffers:
         Raises NeedsResync if it is not proven what the other rows are at the snapshot.
         """
         for end, changes in self._buffer.changes(table.folder):
-            before, upto = changes.between(last=int(loaded.position) - 1), min(end, loaded.position)
-            if not self._apply_in_time(table, copy, work, before, upto, may_lack_rows=loaded.part is None):
+            earlier_changes, upto = changes.between(last=int(loaded.position) - 1), min(end, loaded.position)
+            if not self._apply_in_time(table, copy, work, earlier_changes, upto, may_lack_rows=loaded.part is None):
                 return None
             if end >= loaded.position:
                 break
         pending = work.pending
         if isinstance(pending, PartitionsLoad):
-            self._writer.replace_rows_by_key(table, copy, now, loaded, pending.partitions)
+            self._writer.replace_rows_by_key(table, copy, catalog_table, loaded, pending.partitions)
             work.pending = BufferedChanges(table.folder, pending.reason)
             self.save_pending_load(work.pending)
         else:
-            self._writer.replace_rows_by_key(table, copy, now, loaded, ())
+            self._writer.replace_rows_by_key(table, copy, catalog_table, loaded, ())
         if loaded.part is not None:
             self.end_request(loaded.part)
         return self.apply(table, copy, work)
@@ -214,7 +216,7 @@ class TableBuffers:
         self.save_pending_load(held)
         return held
 
-    def hold_no_more(self, table: Table) -> BufferedChanges:
+    def release_hold(self, table: Table) -> BufferedChanges:
         """Save that a table is stopped at no commit: its change buffer is being applied, or it has to be loaded."""
         pending = BufferedChanges(table.folder, "its changes are buffered")
         self.save_pending_load(pending)

@@ -31,7 +31,7 @@ class Differences:
     loads: LoadCoordinator
     failures: TableFailures
 
-    def take(self, table: Table, now: ServerTable, position: Lsn, *, is_another: bool) -> None:
+    def take(self, table: Table, server_table: ServerTable, position: Lsn, *, is_another: bool) -> None:
         """Take what a table is on the server now.
 
         Args:
@@ -43,15 +43,15 @@ class Differences:
         if is_another:
             self.loads.load(table, "another table has its name")
         if table.copy is not None:
-            self.writer.adopt(table, table.copy, now.head)
+            self.writer.adopt(table, table.copy, server_table.head)
         if isinstance(table.phase, Following):
-            self._compare(table, table.phase.copy, now, position)
-        described = now.catalog_table.table
+            self._compare(table, table.phase.copy, server_table, position)
+        described = server_table.catalog_table.table
         table.server_files = frozenset(oid for oid, _ in described.files)
         is_as_before = described.has_protected(self.context.settings.of(table.name), self.loads.numbers(table))
         table.columns = described.sent_names if is_as_before else ()
 
-    def _compare(self, table: Table, copy: Copy, found: ServerTable, position: Lsn) -> None:
+    def _compare(self, table: Table, copy: Copy, server_table: ServerTable, position: Lsn) -> None:
         """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""
         settings = self.context.settings.of(table.name)
         if not copy.stored.table.settings.has_same_rows(settings):
@@ -61,33 +61,33 @@ class Differences:
             self.failures.run(table, partial(self._change_write_mode, table, copy, settings.write_mode))
         is_followed = isinstance(table.phase, Following)
         if is_followed and copy.stored.table.settings.partition_by != settings.partition_by:
-            wanted = found.catalog_table.table
+            wanted = server_table.catalog_table.table
             # A column that is new on the server comes to the table first.
             if {rule.number for rule in wanted.partitions} <= {*copy.stored.table.attnums}:
                 self.failures.run(table, partial(self._change_partitions, table, copy, wanted))
-        phase, before = table.phase, copy.stored.table
+        phase, spec = table.phase, copy.stored.table
         if not isinstance(phase, Following):
             return
-        found.catalog_table.refuse_incomplete_old_rows()
-        reason = reason_to_load(before, found.catalog_table)
+        server_table.catalog_table.refuse_incomplete_old_rows()
+        reason = reason_to_load(spec, server_table.catalog_table)
         if reason is None:
-            unsent = self.catalog.unsent_partitions(before, found.catalog_table.table)
+            unsent = self.catalog.unsent_partitions(spec, server_table.catalog_table.table)
             # Rows that wait for the catalog are applied before a partition is put in among them.
             if unsent is None or (unsent and phase.unproven is not None):
                 return
             if unsent:
-                self.loads.load(table, ATTACHED, () if before.key is None else unsent)
+                self.loads.load(table, ATTACHED, () if spec.key is None else unsent)
                 return
         if reason is not None:
             self.loads.load(table, reason)
-        elif latest_description(before, found.catalog_table) == before:
-            table.update(replace(phase, later=None))
-        elif phase.later is None or phase.later[0] != found.catalog_table:
+        elif latest_description(spec, server_table.catalog_table) == spec:
+            table.update(replace(phase, next_description=None))
+        elif phase.next_description is None or phase.next_description[0] != server_table.catalog_table:
             # Rows from before the change may still come.
-            table.update(replace(phase, later=(found.catalog_table, found.head)))
-        elif position >= phase.later[1]:
-            table.update(replace(phase, later=None))
-            self.failures.run(table, partial(self.writer.describe, table, copy, found.catalog_table))
+            table.update(replace(phase, next_description=(server_table.catalog_table, server_table.head)))
+        elif position >= phase.next_description[1]:
+            table.update(replace(phase, next_description=None))
+            self.failures.run(table, partial(self.writer.describe, table, copy, server_table.catalog_table))
 
     def _change_partitions(self, table: Table, copy: Copy, wanted: TableSpec) -> None:
         refuse_unfit(wanted, {})

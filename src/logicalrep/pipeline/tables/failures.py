@@ -12,7 +12,7 @@ from logicalrep.pipeline.catalog.proof import ATTACHED, reason_to_load
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.storage.storage import DamagedError
-from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, reason_of
+from logicalrep.pipeline.table_errors import is_table_error, log_unexpected, reason_of
 from logicalrep.pipeline.tables.load_coordinator import LoadCoordinator
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
@@ -52,12 +52,12 @@ class TableFailures:
         try:
             return action()
         except Exception as error:
-            if not isinstance(error, DamagedError) and not is_of_one_table(error):
+            if not isinstance(error, DamagedError) and not is_table_error(error):
                 raise
             if isinstance(error, MissingRows | RefusedCommit):
                 buffer()
             elif end is not None:
-                table.least = end
+                table.least_position = end
             self._load_or_stop(table, error)
         return None
 
@@ -79,7 +79,7 @@ class TableFailures:
         if reason is not None:
             self.loads.load(table, reason)
             return
-        log_unforeseen(table.name, error)
+        log_unexpected(table.name, error)
         self.context.observer.on_event(ErrorCounted("changes"))
         if isinstance(error, RefusedCommit) and table.copy is not None:
             self.stops.hold(table, table.copy, error)
@@ -89,13 +89,13 @@ class TableFailures:
     def _query_unproven_partitions(self, table: Table) -> tuple[int, ...]:
         """Return the partitions that may have the rows which a table with a key lacks, if they alone can be loaded."""
         copy = table.copy
-        now = None if copy is None else self.catalog.refresh([table.oid]).tables.get(table.oid)
-        if copy is None or now is None:
+        catalog_table = None if copy is None else self.catalog.refresh([table.oid]).tables.get(table.oid)
+        if copy is None or catalog_table is None:
             return ()
-        before = copy.stored.table
-        if before.key is None or reason_to_load(before, now) is not None:
+        spec = copy.stored.table
+        if spec.key is None or reason_to_load(spec, catalog_table) is not None:
             return ()
-        return self.catalog.unproven_partitions(before, now.table)
+        return self.catalog.unproven_partitions(spec, catalog_table.table)
 
     def _query_change(self, table: Table) -> str | None:
         """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
@@ -103,13 +103,13 @@ class TableFailures:
         if copy is None:
             return None
         try:
-            now = self.catalog.refresh([table.oid]).tables.get(table.oid)
+            catalog_table = self.catalog.refresh([table.oid]).tables.get(table.oid)
         except Exception as error:
-            if not is_of_one_table(error):
+            if not is_table_error(error):
                 raise
             return None
         copied = copy.stored.table
-        if now is None or now.table.evidence.columns != copied.evidence.columns:
+        if catalog_table is None or catalog_table.table.evidence.columns != copied.evidence.columns:
             return "its columns changed"
-        is_same = (now.table.key, now.table.has_whole_old) == (copied.key, copied.has_whole_old)
+        is_same = (catalog_table.table.key, catalog_table.table.has_whole_old) == (copied.key, copied.has_whole_old)
         return None if is_same else "its replica identity changed"

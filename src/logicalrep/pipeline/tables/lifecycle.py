@@ -84,9 +84,9 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
 """The transitions that may happen, each with its cause."""
 
 
-def check_transition(before: Phase, after: Phase, text: str) -> None:
+def check_transition(origin: Phase, target: Phase, text: str) -> None:
     """Raise LifecycleError for a transition that is not in `TRANSITIONS`; `text` says which one."""
-    if (before, after) not in TRANSITIONS:
+    if (origin, target) not in TRANSITIONS:
         raise LifecycleError(text)
 
 
@@ -98,9 +98,9 @@ def diagram() -> str:
     """Return the picture of all transitions, in Mermaid's language."""
     lines = ["stateDiagram-v2", f"    [*] --> {Phase.OPENING.name}"]
     lines += [
-        f"    {before.name} --> {after.name}: {cause}"
-        for (before, after), cause in TRANSITIONS.items()
-        if after is not Phase.UNPUBLISHED
+        f"    {origin.name} --> {target.name}: {cause}"
+        for (origin, target), cause in TRANSITIONS.items()
+        if target is not Phase.UNPUBLISHED
     ]
     return "\n".join([*lines, f"    {Phase.UNPUBLISHED.name} --> [*]"])
 
@@ -112,9 +112,9 @@ def page() -> str:
         for phase, (meaning, setters) in MEANINGS.items()
     ]
     transitions = [
-        f"| {before} | {after} | {cause} |"
-        for (before, after), cause in TRANSITIONS.items()
-        if after is not Phase.UNPUBLISHED
+        f"| {origin} | {target} | {cause} |"
+        for (origin, target), cause in TRANSITIONS.items()
+        if target is not Phase.UNPUBLISHED
     ]
     return _PAGE.format(diagram=diagram(), phases="\n".join(phases), transitions="\n".join(transitions))
 

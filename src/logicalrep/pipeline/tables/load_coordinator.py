@@ -67,7 +67,7 @@ class LoadCoordinator:
         copy = table.copy
         if reason in (ASKED_FOR, OTHER_SETTINGS):
             begin = None
-            self.forget_reloads(table)
+            self.clear_reloads(table)
         elif reason not in (NEW, BEYOND_PROOF) and begin is None:
             # A load that waits already is one load, for whichever reasons.
             begin = self.context.patience.run(partial(self.limiter.add, table.folder, reason, partitions))
@@ -89,7 +89,7 @@ class LoadCoordinator:
             self.context.observer.on_event(WarningIssued(f"{table.name}: {table.postponed}"))
         self._begin(table, queued)
 
-    def forget_reloads(self, table: Table) -> None:
+    def clear_reloads(self, table: Table) -> None:
         """Let the next load of a table begin at once, as somebody asked for the table or gave it other settings."""
         self.context.patience.run(partial(self.limiter.clear, table.folder))
 
@@ -142,7 +142,7 @@ class LoadCoordinator:
         table.move(CatchingUp(reason, work))
         work.begin(self.pool, action)
 
-    def say_needed(self) -> None:
+    def report_needed(self) -> None:
         """Say which loads are needed since the last call: one line for all tables of one reason."""
         needed, self.needed = self.needed, {}
         for reason, names in needed.items():
@@ -150,7 +150,7 @@ class LoadCoordinator:
 
     def numbers(self, table: Table) -> Mapping[str, int]:
         """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
-        return {} if table.is_asked_for else {**self.guard.numbers(table.oid), **table.numbers}
+        return {} if table.is_requested else {**self.guard.numbers(table.oid), **table.numbers}
 
     def _begin(self, table: Table, queued: Queued) -> None:
         """Have the loader load a table, if that writes nothing in clear that must not be."""
@@ -164,10 +164,10 @@ class LoadCoordinator:
             last = None if copy is None else copy.stored.table
             if copy is not None and queued.part is not None:
                 part = WantedPart.of(queued.part, copy.stored_tables)
-            before = last if isinstance(queued.pending, PartitionsLoad) or part is not None else None
+            previous_spec = last if isinstance(queued.pending, PartitionsLoad) or part is not None else None
             numbers = self.numbers(table)
-            wanted = LoadRequest(table.folder, table.oid, numbers=numbers, last=last, before=before, part=part)
-            self.loader.add({table.name: wanted})
+            request = LoadRequest(table.folder, table.oid, numbers=numbers, last=last, before=previous_spec, part=part)
+            self.loader.add({table.name: request})
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
         """Go on with copies that have begun or ended in other threads, and with the next tries that are due.
@@ -194,20 +194,20 @@ class LoadCoordinator:
                 self._take_failed(waiting, waiting.phase, result)
 
     def _take_copied(self, table: Table, phase: Queued | Copying, result: CopiedTable) -> None:
-        copy, now, pending = phase.copy, result.now, phase.pending
+        copy, catalog_table, pending = phase.copy, result.now, phase.pending
         if result.table.relation.relation_id != table.oid:
             # Another table has this name by now, and is loading.
             return
-        if result.position < table.least:
+        if result.position < table.least_position:
             reason = "the copy lacks changes that were not buffered"
             self.queue(table, Queued(reason, copy, pending, phase.part, phase.tries))
             return
         if copy is None:
             self._offer_marking(table, result)
-        if copy is None or now is None:
+        if copy is None or catalog_table is None:
             work: Callable[[CatchUp], Copy | None] = partial(self.buffers.take_table, table, result)
         else:
-            work = partial(self.buffers.take_partitions, table, copy, now, result)
+            work = partial(self.buffers.take_partitions, table, copy, catalog_table, result)
         self.catch_up(table, "its rows are copied", copy, pending, work)
 
     def _offer_marking(self, table: Table, result: CopiedTable) -> None:

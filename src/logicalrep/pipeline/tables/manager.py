@@ -32,7 +32,7 @@ from logicalrep.pipeline.tables.phases import CatchingUp, Following, Held, Unpro
 from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
-from logicalrep.pipeline.tables.unproven import Ready, UnprovenChanges, first_unproven, with_rows_sent_as_others
+from logicalrep.pipeline.tables.unproven import Ready, UnprovenChanges, first_unproven, with_rerouted_relations
 from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep.pipeline.upkeep.background import BackgroundMerges
 from logicalrep.transactions.table_names import TableName, table_name
@@ -52,7 +52,7 @@ class TableManager:
         pool: ThreadPoolExecutor,
     ) -> None:
         """Take the parts of the run, how far the tables are at its start, and what reads the server's tables."""
-        self._before = states.last
+        self._last_state = states.last
         self._settings = context.settings
         self._observer = context.observer
         self._catalog = catalog
@@ -66,7 +66,9 @@ class TableManager:
         self.loads = LoadCoordinator(context, loader, self.buffers, guard, self._stops, limiter, pool)
         self._failures = TableFailures(context, self.loads, self._stops, catalog)
         pending_loads = ChangeBuffer(context.storage).pending_loads()
-        self._openings = Openings(context, self._before, guard, self._writer, self.buffers, self.loads, pending_loads)
+        self._openings = Openings(
+            context, self._last_state, guard, self._writer, self.buffers, self.loads, pending_loads
+        )
         self._differences = Differences(context, catalog, self._writer, self.loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
         self._merges = BackgroundMerges(context.engine, pool)
@@ -87,18 +89,20 @@ class TableManager:
     @property
     def are_up_to_date(self) -> bool:
         """Whether no table loads, or may have to, other than at a later time."""
-        return all(table.is_up_to_date or table.why_behind is not None for table in self._tables.values())
+        return all(table.is_up_to_date or table.behind_reason is not None for table in self._tables.values())
 
-    def wait_for(self, lsn: Lsn) -> bool:
+    def is_description_due(self, lsn: Lsn) -> bool:
         """Return whether a table waits for the stream up to an LSN to explain how it differs."""
-        return any(phase.later is not None and phase.later[1] <= lsn for _, phase in self._following())
+        return any(
+            phase.next_description is not None and phase.next_description[1] <= lsn for _, phase in self._following()
+        )
 
     @property
     def behind(self) -> dict[TableName, str]:
         """The tables that are stopped, or whose load waits for a later time, with the reasons."""
-        return {table.name: table.why_behind for table in self._tables.values() if table.why_behind is not None}
+        return {table.name: table.behind_reason for table in self._tables.values() if table.behind_reason is not None}
 
-    def follow(self, found: Mapping[TableName, ServerTable], timeline: int, position: Lsn) -> None:
+    def follow(self, server_tables: Mapping[TableName, ServerTable], timeline: int, position: Lsn) -> None:
         """Take the published tables, and the server's timeline: load what is new, or differs from its copy.
 
         Args:
@@ -107,31 +111,37 @@ class TableManager:
             position: every commit before it has been applied.
         """
         self._writer.timeline = timeline
-        names = {now.oid: name for name, now in found.items()}
+        names = {server_table.oid: name for name, server_table in server_tables.items()}
         self._patience.run(lambda: self._guard.check_partitions(names, self._catalog.query_partitions))
         self._rename(names)
-        for text, state in self._before.tables.items():
+        for text, state in self._last_state.tables.items():
             # A table that left the publication before the start may come back later.
-            if (name := table_name(text)) not in found:
+            if (name := table_name(text)) not in server_tables:
                 self._unpublished.add(name)
-                self._openings.forget_pending(state.folder)
-        for name in self._tables.keys() - found.keys():
-            self._leave(self._tables.pop(name))
+                self._openings.remove_pending(state.folder)
+        for name in self._tables.keys() - server_tables.keys():
+            self._unpublish(self._tables.pop(name))
             self._warn(f"{name} is not published any more: its rows stay as they are")
-        self._learn_numbers(found)
-        self._open([self._add_table(name, now.oid) for name, now in found.items() if name not in self._tables])
+        self._learn_numbers(server_tables)
+        self._open(
+            [
+                self._add_table(name, server_table.oid)
+                for name, server_table in server_tables.items()
+                if name not in self._tables
+            ]
+        )
         # Tables may have exchanged their names.
-        self._by_oid = {now.oid: self._tables[name] for name, now in found.items()}
-        for name, now in found.items():
-            known = self._tables[name]
-            is_another, known.oid = known.oid != now.oid, now.oid
-            take = partial(self._differences.take, known, now, position, is_another=is_another)
-            self._failures.run(known, take)
+        self._by_oid = {server_table.oid: self._tables[name] for name, server_table in server_tables.items()}
+        for name, server_table in server_tables.items():
+            table = self._tables[name]
+            is_another, table.oid = table.oid != server_table.oid, server_table.oid
+            take = partial(self._differences.take, table, server_table, position, is_another=is_another)
+            self._failures.run(table, take)
 
     def _warn(self, text: str) -> None:
         self._observer.on_event(WarningIssued(text))
 
-    def _leave(self, table: Table) -> None:
+    def _unpublish(self, table: Table) -> None:
         """Give up a table that is not published any more: changes of it are not sent from now on."""
         table.end_work()
         pending = table.pending
@@ -140,25 +150,29 @@ class TableManager:
         if pending is not None:
             self.buffers.remove(table.folder)
 
-    def _learn_numbers(self, found: Mapping[TableName, ServerTable]) -> None:
+    def _learn_numbers(self, server_tables: Mapping[TableName, ServerTable]) -> None:
         """Store which columns are the masked and left-out ones: another one may have such a name later."""
-        for name, now in found.items():
-            known = self._tables.get(name)
-            if known is not None and known.is_asked_for:
-                self._guard.forget_numbers(now.oid)
+        for name, server_table in server_tables.items():
+            table = self._tables.get(name)
+            if table is not None and table.is_requested:
+                self._guard.forget_numbers(server_table.oid)
             settings = self._settings.of(name)
-            numbers = {column: number for number, column in now.catalog_table.table.protected}
-            self._patience.run(partial(self._guard.learn_numbers, now.oid, settings, numbers))
+            numbers = {column: number for number, column in server_table.catalog_table.table.protected}
+            self._patience.run(partial(self._guard.learn_numbers, server_table.oid, settings, numbers))
 
     def _rename(self, names: Mapping[int, TableName]) -> None:
         """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
         if not self._tables:
             # Tables that were renamed before the start.
-            known = [(table_name(text), state.oid) for text, state in self._before.tables.items()]
+            stored_oids = [(table_name(text), state.oid) for text, state in self._last_state.tables.items()]
             self._open(
-                [self._add_table(name, oid) for name, oid in known if oid is not None and names.get(oid, name) != name]
+                [
+                    self._add_table(name, oid)
+                    for name, oid in stored_oids
+                    if oid is not None and names.get(oid, name) != name
+                ]
             )
-        before = dict(self._tables)
+        tables = dict(self._tables)
         moved = [
             (table, phase, [Copied.of(stored) for stored in phase.copy.stored_tables])
             for table, phase in self._following()
@@ -170,24 +184,24 @@ class TableManager:
             self._unpublished.add(table.name)
         for table, phase, copied in moved:
             name = names[table.oid]
-            there = before.get(name)
-            self._tables[name] = later = replace(table, name=name, folder=self._folder(name))
-            if there is not None:
-                later.folder = there.folder
-                if all(there is not each for each, _, _ in moved):
-                    self._leave(there)
-            self._openings.forget_pending(later.folder)
-            later.update(replace(phase, copy=self._writer.move(later, copied, phase.copy.application)))
-            self._warn(f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is")
+            displaced = tables.get(name)
+            self._tables[name] = renamed = replace(table, name=name, folder=self._folder(name))
+            if displaced is not None:
+                renamed.folder = displaced.folder
+                if all(displaced is not moved_table for moved_table, _, _ in moved):
+                    self._unpublish(displaced)
+            self._openings.remove_pending(renamed.folder)
+            renamed.update(replace(phase, copy=self._writer.move(renamed, copied, phase.copy.application)))
+            self._warn(f"{table.name} is {name} now: {renamed.folder} goes on, {table.folder} stays as it is")
 
     def _folder(self, name: TableName) -> str:
         return table_folder(name, [table.folder for table in self._tables.values()])
 
     def _add_table(self, name: TableName, oid: int) -> Table:
-        before = self._before.tables.get(str(name))
-        table = Table(name, self._folder(name) if before is None else before.folder, oid)
-        table.committed = None if before is None else before.commit_timestamp
-        table.unfit = Counter() if before is None else Counter(before.unrepresentable)
+        state = self._last_state.tables.get(str(name))
+        table = Table(name, self._folder(name) if state is None else state.folder, oid)
+        table.committed = None if state is None else state.commit_timestamp
+        table.unfit = Counter() if state is None else Counter(state.unrepresentable)
         self._tables[name] = table
         return table
 
@@ -195,10 +209,10 @@ class TableManager:
         """Open tables side by side, as each is several requests to a store, and load those that are not there."""
         opened = [self._pool.submit(self._openings.open, table) for table in tables]
         for table, future in zip(tables, opened, strict=True):
-            self._failures.run(table, partial(self._go_on, table, future))
+            self._failures.run(table, partial(self._resume, table, future))
 
-    def _go_on(self, table: Table, opened: Future[Opened | None]) -> None:
-        self._openings.go_on(table, opened.result(), was_unpublished=table.name in self._unpublished)
+    def _resume(self, table: Table, opened: Future[Opened | None]) -> None:
+        self._openings.resume(table, opened.result(), was_unpublished=table.name in self._unpublished)
 
     # Changes
 
@@ -211,9 +225,9 @@ class TableManager:
         Args:
             received: changes by the tables' OIDs, whole transactions.
         """
-        received = with_rows_sent_as_others(received, self._tables.values())
-        found: list[Ready] = []
-        asked: list[tuple[Table, Following, Unproven]] = []
+        received = with_rerouted_relations(received, self._tables.values())
+        ready: list[Ready] = []
+        unproven: list[tuple[Table, Following, Unproven]] = []
         waiting = [table.oid for table in self._tables.values() if table.unproven is not None]
         for oid in dict.fromkeys([*waiting, *received]):
             table, changes = self._by_oid.get(oid), received.get(oid, TableChanges())
@@ -225,13 +239,13 @@ class TableManager:
             phase = table.phase
             if isinstance(phase, Following) and phase.unproven is not None:
                 changes = together([phase.unproven.changes, changes])
-                asked.append((table, phase, replace(phase.unproven, changes=changes)))
+                unproven.append((table, phase, replace(phase.unproven, changes=changes)))
                 table.update(replace(phase, unproven=None))
             elif isinstance(phase, Following) and changes.relations:
-                asked.append((table, phase, Unproven(changes, has_new_labels=False)))
+                unproven.append((table, phase, Unproven(changes, has_new_labels=False)))
             elif table.takes_changes:
-                found.append(Ready(table, changes, None))
-        return [*found, *self._unproven.take_proven(asked)] if asked else found
+                ready.append(Ready(table, changes, None))
+        return [*ready, *self._unproven.take_proven(unproven)] if unproven else ready
 
     @property
     def waiting_bytes(self) -> int:
@@ -248,7 +262,9 @@ class TableManager:
         if not isinstance(phase, Following):
             self._buffer(ready, end)
             return True
-        return self._writer.apply(table, phase.copy, self._masked(ready), end, ready.now, has_all=ready.has_all)
+        return self._writer.apply(
+            table, phase.copy, self._masked(ready), end, ready.catalog_table, has_all=ready.has_all
+        )
 
     def _buffer(self, ready: Ready, end: Lsn) -> None:
         self.buffers.append(ready.table, self._masked(ready), end)
@@ -294,7 +310,7 @@ class TableManager:
             if (stored.is_upkeep_urgent if is_busy else stored.is_upkeep_due)(self._settings.keep):
                 self._maintain(table, stored)
                 return
-            if not is_busy and self._writer.follow_by_index(stored):
+            if not is_busy and self._writer.update_index(stored):
                 return
 
     def _put_merge(self, *, wait: bool = False) -> None:
@@ -303,7 +319,7 @@ class TableManager:
         if done is None:
             return
         stored = done.stored
-        table = next((table for table, each in self._stored_tables() if each is stored), None)
+        table = next((table for table, stored_table in self._stored_tables() if stored_table is stored), None)
         if table is None:
             self._patience.run(done.drop)
             return
@@ -365,7 +381,7 @@ class TableManager:
             f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on: the commit was "
             "skipped, as somebody asked for it"
         )
-        pending, apply = self.buffers.hold_no_more(table), partial(self.buffers.apply, table, phase.copy)
+        pending, apply = self.buffers.release_hold(table), partial(self.buffers.apply, table, phase.copy)
         self.loads.catch_up(table, f"the commit {lsn} is skipped", phase.copy, pending, apply)
         return True
 

@@ -33,7 +33,7 @@ class Openings:
     """Opens tables that are published, and decides how each goes on."""
 
     context: RunContext
-    before: State
+    last_state: State
     """The progress of the tables at the start."""
     guard: Guard
     writer: TableWriter
@@ -44,18 +44,18 @@ class Openings:
 
     def open(self, table: Table) -> Opened | None:
         """Return a table's stored table; None if there is none. Threads may open several tables side by side."""
-        stored, before = self.writer.open(table), self.before.tables.get(str(table.name))
+        stored, state = self.writer.open(table), self.last_state.tables.get(str(table.name))
         if stored is None:
             return None
-        head = None if before is None else before.head()
+        head = None if state is None else state.head()
         return Opened(stored, self.context.patience.run(lambda: compare(stored, head)))
 
-    def forget_pending(self, folder: str) -> None:
+    def remove_pending(self, folder: str) -> None:
         """Remove a load that was pending at the start, and its buffered changes: its table does not go on."""
         if self.pending_loads.pop(folder, None) is not None:
             self.buffers.remove(folder)
 
-    def go_on(self, table: Table, opened: Opened | None, *, was_unpublished: bool) -> None:
+    def resume(self, table: Table, opened: Opened | None, *, was_unpublished: bool) -> None:
         """Go on with a table as it was, once it is opened, or load it.
 
         Args:
@@ -63,7 +63,7 @@ class Openings:
             opened: its stored table.
             was_unpublished: whether it was not published for a while, in which its changes were not sent.
         """
-        before = self.before.tables.get(str(table.name))
+        state = self.last_state.tables.get(str(table.name))
         # A table that comes back later has none: what is pending now was before this process began.
         pending = self.pending_loads.pop(table.folder, None)
         copy = None if opened is None else self._own_copy(opened.stored, pending)
@@ -71,21 +71,21 @@ class Openings:
             # No load has replaced the rows of another server's table, whichever load they began with.
             pending = replace(pending, replaces=copy.load)
         table.update(Opening("it is opened", copy, pending))
-        if table.is_asked_for:
-            self.loads.forget_reloads(table)
+        if table.is_requested:
+            self.loads.clear_reloads(table)
         since, has_companions = SinceCheckpoint(), False
         if copy is not None and opened is not None:
-            copy, since, has_companions = self.writer.open_companions(copy, opened.since, before)
+            copy, since, has_companions = self.writer.open_companions(copy, opened.since, state)
             table.update(Opening("it is opened", copy, pending))
         if pending is not None:
             self.buffers.open(table)
         if copy is None:
-            self.loads.load(table, ASKED_FOR if table.is_asked_for else NEW)
+            self.loads.load(table, ASKED_FOR if table.is_requested else NEW)
             return
         was_stopped = (
-            before is not None
-            and before.state is Standing.STOPPED
-            and before.oid in (None, table.oid)
+            state is not None
+            and state.state is Standing.STOPPED
+            and state.oid in (None, table.oid)
             and not table.is_refused
             and table.is_whole
         )
@@ -96,14 +96,14 @@ class Openings:
                 copy,
                 since,
                 was_stopped=was_stopped,
-                was_unpublished=was_unpublished or before is None,
+                was_unpublished=was_unpublished or state is None,
                 has_companions=has_companions,
             )
         if reason is not None:
             self.loads.load(table, reason)
-        elif before is not None and was_stopped:
+        elif state is not None and was_stopped:
             # Its changes since then are stored nowhere, so that it is loaded again, once somebody asks for it.
-            table.move(Stopped(before.error or "", copy, pending))
+            table.move(Stopped(state.error or "", copy, pending))
         elif pending is None:
             table.move(Following("it is as the last checkpoint has it", copy))
         elif table.is_whole and not isinstance(pending, PartitionsLoad):
@@ -139,8 +139,10 @@ class Openings:
         """Return why a table with a whole copy is loaded again; None if it goes on as it was."""
         if copy.is_skipped_in_part:
             return "a commit was skipped in a companion table, but not in the table itself"
-        before, settings = copy.stored.table.settings, self.context.settings.of(table.name)
-        has_other_settings = not before.has_same_rows(settings) or before.partition_by != settings.partition_by
+        stored_settings, settings = copy.stored.table.settings, self.context.settings.of(table.name)
+        has_other_settings = (
+            not stored_settings.has_same_rows(settings) or stored_settings.partition_by != settings.partition_by
+        )
         if was_stopped:
             # Other settings may let it load.
             return OTHER_SETTINGS if has_other_settings else None
@@ -169,22 +171,22 @@ class Openings:
         proven, applied = self.context.proven_before, copy.applied
         if proven is None or applied is None:
             return False
-        return applied >= proven or (table.pending is not None and self.buffers.are_after(table, proven))
+        return applied >= proven or (table.pending is not None and self.buffers.has_changes_after(table, proven))
 
     def _lost_changes(self, table: Table, copy: Copy) -> str | None:
         """Return why changes are missing that were buffered at the last checkpoint; None if none are."""
-        before = self.before.tables.get(str(table.name))
-        if before is None or before.state is Standing.FOLLOWING:
+        state = self.last_state.tables.get(str(table.name))
+        if state is None or state.state is Standing.FOLLOWING:
             return None
         if table.pending is None:
-            if before.oid not in (None, table.oid):
+            if state.oid not in (None, table.oid):
                 return None
-            return "it was loading at the last checkpoint, but its pending load is missing"
-        buffered = before.buffered
+            return "it was loading at the last checkpoint, and its pending load is not there any more"
+        buffered = state.buffered
         if buffered is None:
             return None
-        if buffered.load is None and copy.load == before.load:
-            return "its pending load was restored to an earlier state, so its buffered changes may differ"
+        if buffered.load is None and copy.load == state.load:
+            return "its pending load was restored to an earlier state, and its buffered changes may be others"
         if not self.buffers.has_all(table, copy, buffered.end):
             return f"the buffered changes before {buffered.end} are missing"
         return None

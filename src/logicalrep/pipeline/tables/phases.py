@@ -67,7 +67,7 @@ class CatchUp:
     def __init__(self, copy: Copy | None, pending: PendingLoad) -> None:
         """Take what the table has before the work, which replaces both while it runs."""
         self.copy, self.pending = copy, pending
-        self._is_to_end = threading.Event()
+        self._is_ending = threading.Event()
         self._job: Future[Copy | None] | None = None
 
     def begin(self, pool: ThreadPoolExecutor, action: Callable[[CatchUp], Copy | None]) -> None:
@@ -75,9 +75,9 @@ class CatchUp:
         self._job = pool.submit(action, self)
 
     @property
-    def is_to_end(self) -> bool:
+    def is_ending(self) -> bool:
         """Whether the table does not catch up any more."""
-        return self._is_to_end.is_set()
+        return self._is_ending.is_set()
 
     @property
     def is_done(self) -> bool:
@@ -91,7 +91,7 @@ class CatchUp:
 
     def end(self) -> None:
         """End the work, and wait until it has."""
-        self._is_to_end.set()
+        self._is_ending.set()
         if self._job is not None:
             self._job.exception()
 
@@ -170,7 +170,7 @@ class Following(_PhaseData):
     name: ClassVar[Phase] = Phase.FOLLOWING
     pending: ClassVar[None] = None
     copy: Copy
-    later: tuple[CatalogTable, Lsn] | None = None
+    next_description: tuple[CatalogTable, Lsn] | None = None
     """A later description, which holds once the copy has all changes up to the LSN."""
     unproven: Unproven | None = None
     """The changes that wait for the catalog."""

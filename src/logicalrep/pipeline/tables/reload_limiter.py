@@ -41,18 +41,20 @@ class ReloadLimiter:
         Returns the time at which the load may begin, in seconds since 1970; None if it may begin at once. Reasons that
         differ in their numbers alone are the same. A reason is forgotten two longest pauses after its last load.
         """
-        now, limits = time.time(), self._storage.limits
+        current_time, limits = time.time(), self._storage.limits
         kind = re.sub(r"\d[\d,]*", "…", reason)
         if partitions:
             kind += f": {', '.join(map(str, sorted(partitions)))}"
         stored = self._storage.parse(self._path(folder), _loads) or {}
-        earliest, latest = now - 2 * _LONGEST_PAUSE, now + _LONGEST_PAUSE
+        earliest, latest = current_time - 2 * _LONGEST_PAUSE, current_time + _LONGEST_PAUSE
         loads = {other: load for other, load in stored.items() if earliest < load[0] <= latest}
-        _, count = loads.get(kind, (now, 0))
+        _, count = loads.get(kind, (current_time, 0))
         begin = None
         if count >= limits.loads_at_once:
-            begin = now + min(limits.load_pause_seconds * 2 ** min(count - limits.loads_at_once, 16), _LONGEST_PAUSE)
-        loads[kind] = begin or now, count + 1
+            begin = current_time + min(
+                limits.load_pause_seconds * 2 ** min(count - limits.loads_at_once, 16), _LONGEST_PAUSE
+            )
+        loads[kind] = begin or current_time, count + 1
         content = [(moment, other, number) for other, (moment, number) in loads.items()]
         self._storage.write(self._path(folder), json.dumps({"loads": content}).encode())
         return begin

@@ -35,7 +35,7 @@ class TableStops:
     def stop(self, table: Table, reason: str) -> None:
         """Stop a table whose changes are dropped from now on, so that it goes on with a load only."""
         table.end_work()
-        pending = self.buffers.hold_no_more(table) if table.is_refused else table.pending
+        pending = self.buffers.release_hold(table) if table.is_refused else table.pending
         text = f"{reason}; its changes are not buffered: {_resync(table)}, which loads it again"
         self._move(table, Stopped(text, table.copy, pending))
 
@@ -48,9 +48,9 @@ class TableStops:
                 self.stop(table, f"the commit {held.refused} was refused {keep:g} hours ago")
 
     def _move(self, table: Table, phase: Held | Stopped) -> None:
-        said = table.stopped
+        previous_reason = table.stopped
         table.move(phase)
-        if phase.reason != said:
+        if phase.reason != previous_reason:
             self.context.observer.on_event(TableStopped(table.name, phase.reason))
             self.writer.write_stopped(table)
 

@@ -53,7 +53,7 @@ class Table:
     """The OIDs of the tables that had its rows at the last catalog refresh: itself, or its partitions."""
     buffered: Lsn = field(default=_NONE)
     """The end of the last file of its change buffer; 0 if it never had one."""
-    least: Lsn = field(default=_NONE)
+    least_position: Lsn = field(default=_NONE)
     """The least LSN of a copy: some changes before it were not kept, so that the copy has to have them."""
     _phase: TablePhase = field(default_factory=lambda: Opening("it is published"))
 
@@ -66,9 +66,9 @@ class Table:
 
     def move(self, phase: TablePhase) -> None:
         """End the work of the phase, and go to another one. Raises LifecycleError if that must not follow."""
-        before = self._phase
-        text = f"a table that is {before.name} ({before.reason}) cannot be {phase.name} next ({phase.reason})"
-        check_transition(before.name, phase.name, text)
+        previous = self._phase
+        text = f"a table that is {previous.name} ({previous.reason}) cannot be {phase.name} next ({phase.reason})"
+        check_transition(previous.name, phase.name, text)
         self.end_work()
         self._phase = phase
 
@@ -113,10 +113,10 @@ class Table:
     def is_up_to_date(self) -> bool:
         """Whether it has all of its changes that were received, and is as the server describes it."""
         phase = self._phase
-        return isinstance(phase, Following) and phase.later is None and phase.unproven is None
+        return isinstance(phase, Following) and phase.next_description is None and phase.unproven is None
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether somebody asked for its load, and so takes its columns as they are."""
         return isinstance(self.pending, TableLoad) and self.pending.reason == ASKED_FOR
 
@@ -152,7 +152,7 @@ class Table:
         )
 
     @property
-    def why_behind(self) -> str | None:
+    def behind_reason(self) -> str | None:
         """The reason why it is not brought up to date for now: it is stopped, or its load waits; None if it is."""
         return self.postponed if self.stopped is None else self.stopped
 
@@ -191,14 +191,17 @@ class Table:
             load=load,
             timeline=timeline,
             phase=phase.name,
-            error=self.why_behind,
-            companions={name: each.version for name, each in companions.items()},
+            error=self.behind_reason,
+            companions={name: companion_head.version for name, companion_head in companions.items()},
             rows=None if copy is None else sum(file.rows_there for file in list(copy.stored.files.values())),
             commit_timestamp=self.committed,
             progress=progress,
             refused=phase.pending.refused if isinstance(phase, Held) else None,
             buffered=None if phase.pending is None else Buffered(self.buffered, load if is_whole else None),
-            commits={name: each.commit for name, each in [*companions.items(), *([(TABLE, head)] if head else [])]},
+            commits={
+                name: companion_head.commit
+                for name, companion_head in [*companions.items(), *([(TABLE, head)] if head else [])]
+            },
             skipped=[] if copy is None else _skipped(copy),
             unrepresentable=dict(self.unfit),
         )

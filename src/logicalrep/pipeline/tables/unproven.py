@@ -29,7 +29,7 @@ class Ready:
 
     table: Table
     changes: TableChanges
-    now: CatalogTable | None
+    catalog_table: CatalogTable | None
     """The table as the catalog describes it, in a state that has the transactions of the messages; None without any."""
     has_all: bool = False
     """Whether that state has the transactions of all rows."""
@@ -44,17 +44,17 @@ class UnprovenChanges:
     behind_since: float | None = None
     """The moment since which changes wait, of the monotonic clock."""
 
-    def take_proven(self, asked: Sequence[tuple[Table, Following, Unproven]]) -> list[Ready]:
+    def take_proven(self, waiting: Sequence[tuple[Table, Following, Unproven]]) -> list[Ready]:
         """Return those tables' changes of whose transactions the catalog has all; the others wait."""
-        refresh, found, behind = self.catalog.refresh([table.oid for table, _, _ in asked]), [], []
-        for table, phase, unproven in asked:
+        refresh, ready, behind = self.catalog.refresh([table.oid for table, _, _ in waiting]), [], []
+        for table, phase, unproven in waiting:
             changes = unproven.changes
             described = refresh.describe(table.oid, changes, needs_all=unproven.has_new_labels)
             if described is None:
                 table.update(replace(phase, unproven=unproven))
                 behind.append(str(table.name))
             elif described.catalog_table is not None:
-                found.append(Ready(table, changes, described.catalog_table, described.has_all))
+                ready.append(Ready(table, changes, described.catalog_table, described.has_all))
             else:
                 self.context.observer.on_event(
                     WarningIssued(
@@ -63,7 +63,7 @@ class UnprovenChanges:
                     )
                 )
         self._say_behind(behind)
-        return found
+        return ready
 
     def _say_behind(self, behind: Sequence[str]) -> None:
         moment = time.monotonic()
@@ -81,7 +81,7 @@ class UnprovenChanges:
             )
 
 
-def with_rows_sent_as_others(
+def with_rerouted_relations(
     received: Mapping[int, TableChanges], tables: Collection[Table]
 ) -> Mapping[int, TableChanges]:
     """Return changes by the tables' OIDs, with a message for each table whose rows were sent as those of another one.
@@ -89,20 +89,20 @@ def with_rows_sent_as_others(
     So the server does with a table that is attached as a partition, and with the partitions of one that is attached.
     """
     messages: defaultdict[int, list[SentRelation]] = defaultdict(list)
-    for each in (each for changes in received.values() for each in changes.relations):
-        if each.partition is not None:
-            messages[each.partition].append(each)
-    found = dict(received)
+    for relation in (relation for changes in received.values() for relation in changes.relations):
+        if relation.partition is not None:
+            messages[relation.partition].append(relation)
+    changes_by_oid = dict(received)
     for table in tables if messages else ():
         sent = [
-            replace(each, relation_id=table.oid, partition=None, sent_as=each.relation_id)
+            replace(relation, relation_id=table.oid, partition=None, sent_as=relation.relation_id)
             for oid in table.files & messages.keys()
-            for each in messages[oid]
-            if each.relation_id != table.oid
+            for relation in messages[oid]
+            if relation.relation_id != table.oid
         ]
         if sent:
-            found[table.oid] = together([found.get(table.oid, TableChanges()), TableChanges(sent)])
-    return found
+            changes_by_oid[table.oid] = together([changes_by_oid.get(table.oid, TableChanges()), TableChanges(sent)])
+    return changes_by_oid
 
 
 def first_unproven(tables: Collection[Table], end: Lsn) -> Lsn:

@@ -25,7 +25,6 @@ from logicalrep.pipeline.catalog.proof import (
     ATTACHED,
     first_messages,
     latest_description,
-    proven_descriptions,
     reason_to_load,
     with_filled_partitions,
     with_partitions_of,
@@ -46,13 +45,11 @@ from logicalrep.pipeline.history.companion import (
     Companion,
     add_marked_files,
     apply_companion,
-    companions_of,
     compare_companion,
     damaged,
     opened_companions,
     replaced_companion,
 )
-from logicalrep.pipeline.history.partition_rows import replace_rows_by_key
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.changed_columns import changed_columns
@@ -61,7 +58,7 @@ from logicalrep.pipeline.schema.names import companion_folder
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import DamagedError
-from logicalrep.pipeline.table_errors import OF_CHANGES
+from logicalrep.pipeline.table_errors import CHANGE_ERRORS
 from logicalrep.pipeline.tables.phases import Copy
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.upkeep.background import BegunMerge
@@ -99,7 +96,7 @@ class TableWriter:
         return Copy(stored, last or application_id(self._system, self.timeline, stored.load))
 
     def open_companions(
-        self, copy: Copy, since: SinceCheckpoint, before: TableState | None
+        self, copy: Copy, since: SinceCheckpoint, state: TableState | None
     ) -> tuple[Copy, SinceCheckpoint, bool]:
         """Return a copy with its companion tables, their differences, and whether all are there, and of the same load.
 
@@ -108,7 +105,7 @@ class TableWriter:
         """
         companions = self._patience.run(lambda: opened_companions(self._tables, copy.stored))
         for name, companion in (companions or {}).items():
-            head = None if before is None else before.head(name)
+            head = None if state is None else state.head(name)
             since = since.with_companion(self._patience.run(partial(compare_companion, companion, head)))
         whole = replace(copy, companions=companions or {})
         for stored in whole.stored_tables:
@@ -126,8 +123,8 @@ class TableWriter:
             # All rows of another server's table are replaced.
             return
         if table.is_whole:
-            then, now = int(copy.application.split("/")[2]), Timeline(self._system, self.timeline)
-            reason = self._catalog.divergence_reason(applied, Timeline(self._system, then), now)
+            copy_timeline, timeline = int(copy.application.split("/")[2]), Timeline(self._system, self.timeline)
+            reason = self._catalog.divergence_reason(applied, Timeline(self._system, copy_timeline), timeline)
             if reason is not None or applied > head:
                 raise NeedsResync(reason or f"its rows are at {applied}, but the server's WAL ends at {head}")
         if application != copy.application:
@@ -148,7 +145,7 @@ class TableWriter:
         """Commit a merge that is done; return False if it was for nothing."""
         return self._run(merge.stored, merge.put)
 
-    def follow_by_index(self, stored: StoredTable) -> bool:
+    def update_index(self, stored: StoredTable) -> bool:
         """Have the index of a stored table's keys go on with files that it lacks; return whether it lacked some."""
         index = self._indexes.of(stored)
         if index is None or not index.is_behind(stored):
@@ -171,7 +168,7 @@ class TableWriter:
         copy: Copy,
         changes: TableChanges,
         end: Lsn,
-        now: CatalogTable | None = None,
+        catalog_table: CatalogTable | None = None,
         *,
         has_all: bool = False,
         may_lack_rows: bool = False,
@@ -195,29 +192,29 @@ class TableWriter:
             RefusedCommit: the first commit with a value that the table does not take; those before it are applied.
             Exception: what `apply` of a stored table raises.
         """
-        if now is not None:
-            now.refuse_incomplete_old_rows()
+        if catalog_table is not None:
+            catalog_table.refuse_incomplete_old_rows()
         changes, stored = copy.new_changes(changes), copy.stored
         try:
             first = first_messages(stored.table, changes.relations)
-            before = with_filled_partitions(stored.table, first)
-            described = [] if now is None else proven_descriptions(before, now, changes.relations)
-            parts = runs(before, described, changes.batches)
-            if now is not None and before is not stored.table:
-                self._catalog.prove_rows_stayed(now.table, first, parts)
-                self._evolve(table, copy, before, now)
+            spec = with_filled_partitions(stored.table, first)
+            described = [] if catalog_table is None else proven_descriptions(spec, catalog_table, changes.relations)
+            parts = runs(spec, described, changes.batches)
+            if catalog_table is not None and spec is not stored.table:
+                self._catalog.prove_rows_stayed(catalog_table.table, first, parts)
+                self._evolve(table, copy, spec, catalog_table)
             for number, (description, part) in enumerate(parts, 1):
-                if now is not None and not is_same_shape(stored.table, description):
-                    self._evolve(table, copy, description, now)
+                if catalog_table is not None and not is_same_shape(stored.table, description):
+                    self._evolve(table, copy, description, catalog_table)
                 if unknown := unknown_labels(stored.table, part):
-                    if now is None or not has_all:
+                    if catalog_table is None or not has_all:
                         return False
-                    parts_of_types = (*stored.table.type_parts, *proven_labels(stored.table, now, unknown))
-                    self._evolve(table, copy, replace(stored.table, type_parts=parts_of_types), now)
+                    parts_of_types = (*stored.table.type_parts, *proven_labels(stored.table, catalog_table, unknown))
+                    self._evolve(table, copy, replace(stored.table, type_parts=parts_of_types), catalog_table)
                 upto = Lsn(end - 1) if number == len(parts) else Lsn(int(part[-1].lsns[-1]))
                 try:
                     self._apply(table, copy, part, upto, may_lack_rows)
-                except OF_CHANGES:
+                except CHANGE_ERRORS:
                     self._apply_in_turn(table, copy, part, may_lack_rows)
         except NotProvenYetError:
             return False
@@ -263,7 +260,7 @@ class TableWriter:
             least, last = int(lsns[first]), int(lsns[min(first + count, len(lsns)) - 1])
             try:
                 self._apply(table, copy, whole.between(least, last).batches, Lsn(last), may_lack_rows)
-            except OF_CHANGES as error:
+            except CHANGE_ERRORS as error:
                 if count == 1:
                     raise RefusedCommit(Lsn(least), error) from error
                 count //= 2
@@ -285,9 +282,9 @@ class TableWriter:
 
     # Schema changes
 
-    def describe(self, table: Table, copy: Copy, now: CatalogTable) -> None:
+    def describe(self, table: Table, copy: Copy, catalog_table: CatalogTable) -> None:
         """Bring a table's copy, which has all rows from before it, to the description of now. Raises NeedsResync."""
-        self._evolve(table, copy, latest_description(copy.stored.table, now), now)
+        self._evolve(table, copy, latest_description(copy.stored.table, catalog_table), catalog_table)
 
     def change_all(self, copy: Copy, change_one: Callable[[StoredTable, Engine], int]) -> int:
         """Change a table and those beside it in the same way; return the sum of what that returns."""
@@ -296,22 +293,24 @@ class TableWriter:
             self._run(stored, partial(change_one, stored, self._engine)) for stored in reversed(copy.stored_tables)
         )
 
-    def _evolve(self, table: Table, copy: Copy, after: TableSpec, now: CatalogTable) -> None:
+    def _evolve(self, table: Table, copy: Copy, after: TableSpec, catalog_table: CatalogTable) -> None:
         """Give a table's copy the columns and the key of the rows that come.
 
         Raises NeedsResync if the values that old rows have in them are not known.
         """
-        self._reshape(table, copy, [evolution(stored.table, after, now) for stored in copy.stored_tables])
+        self._reshape(table, copy, [evolution(stored.table, after, catalog_table) for stored in copy.stored_tables])
 
     def _reshape(self, table: Table, copy: Copy, evolutions: Sequence[Evolution]) -> None:
-        before = copy.stored.table
+        """Give the stored tables of a table, in their order, other columns and keys."""
+        previous_spec = copy.stored.table
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
-        for stored, each in reversed([*zip(copy.stored_tables, evolutions, strict=True)]):
-            self._run(stored, partial(reshape, stored, each, self._engine))
-        self._tell_changes(table, copy, before)
+        for stored, change in reversed([*zip(copy.stored_tables, evolutions, strict=True)]):
+            self._run(stored, partial(reshape, stored, change, self._engine))
+        self._report_schema_change(table, copy, previous_spec)
 
-    def _tell_changes(self, table: Table, copy: Copy, before: TableSpec) -> None:
-        if changes := changed_columns(before, copy.stored.table):
+    def _report_schema_change(self, table: Table, copy: Copy, previous_spec: TableSpec) -> None:
+        """Tell what is different in a table's columns, if anything is."""
+        if changes := changed_columns(previous_spec, copy.stored.table):
             self._observer.on_event(SchemaChanged(table.name, changes))
 
     def move(self, table: Table, copied: Sequence[Copied], earlier: str) -> Copy:
@@ -323,11 +322,11 @@ class TableWriter:
         application = application_id(self._system, self.timeline, load)
         moved: dict[Companion | None, StoredTable] = {}
         # The table itself comes last, and makes the move whole.
-        for each in reversed(copied):
-            lsn, companion = _applied(each.stored, earlier), each.table.companion
+        for copied_table in reversed(copied):
+            lsn, companion = _applied(copied_table.stored, earlier), copied_table.table.companion
             folder = table.folder if companion is None else companion_folder(table.folder, companion)
-            new = each.renamed(table.name, Position(application, lsn), load, self._keep_hours)
-            moved[companion] = self._patience.run(partial(move, each, self._tables, folder, new))
+            new = copied_table.renamed(table.name, Position(application, lsn), load, self._keep_hours)
+            moved[companion] = self._patience.run(partial(move, copied_table, self._tables, folder, new))
         companions = {name: stored for name, stored in moved.items() if name is not None}
         return Copy(moved[None], application, companions)
 
@@ -337,7 +336,7 @@ class TableWriter:
         self,
         table: Table,
         loaded: CopiedTable,
-        before: Copy | None,
+        previous: Copy | None,
         buffered: Callable[[], Iterable[TableChanges]],
     ) -> Copy:
         """Put loaded rows in the place of those that the table has; return the copy with them.
@@ -345,29 +344,29 @@ class TableWriter:
         `buffered` reads the changes that came while they were loaded: a companion table may need those before them.
         """
         position = Position(application_id(self._system, self.timeline, loaded.load), Lsn(loaded.position - 1))
-        stored, before_application = (None, None) if before is None else (before.stored, before.application)
+        stored, before_application = (None, None) if previous is None else (previous.stored, previous.application)
         companions: dict[Companion, StoredTable] = {}
         # They come first: after a kill the load begins anew, and so do they, at its position.
-        for each in companions_of(loaded.table.settings):
-            described = replace(loaded.table, companion=each)
+        for companion in companions_of(loaded.table.settings):
+            described = replace(loaded.table, companion=companion)
             new = NewTable(described, loaded.files, position, loaded.load, self._keep_hours)
             make = partial(replaced_companion, self._tables, table.folder, loaded, new, self._engine, buffered=buffered)
-            companions[each] = self._patience.run(partial(make, before_application=before_application))
+            companions[companion] = self._patience.run(partial(make, before_application=before_application))
         earlier = None if stored is None else stored.table
         if earlier is not None:
             loaded = loaded.described(loaded.table.with_texts_like(earlier))
         loaded = self._patience.run(partial(add_marked_files, loaded, stored, self._engine))
-        made = NewTable(loaded.table, loaded.files, position, loaded.load, self._keep_hours)
-        replaced = self._patience.run(lambda: self._tables.replace(table.folder, made, stored))
+        new_table = NewTable(loaded.table, loaded.files, position, loaded.load, self._keep_hours)
+        replaced = self._patience.run(lambda: self._tables.replace(table.folder, new_table, stored))
         copy = Copy(replaced, position.application, companions)
         table.unfit.clear()
         self._count_unfit(table, copy, loaded.unfit)
         if earlier is not None:
-            self._tell_changes(table, copy, earlier)
+            self._report_schema_change(table, copy, earlier)
         return copy
 
     def replace_rows_by_key(
-        self, table: Table, copy: Copy, now: CatalogTable, loaded: CopiedTable, partitions: Sequence[int]
+        self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, partitions: Sequence[int]
     ) -> None:
         """Put rows of new partitions, or of a part, in by key; the table has all others as of the snapshot.
 
@@ -375,20 +374,23 @@ class TableWriter:
         the snapshot.
         """
         stored = copy.stored
-        reason = reason_to_load(stored.table, now, partitions)
-        if reason is not None or now.table.key is None:
+        reason = reason_to_load(stored.table, catalog_table, partitions)
+        if reason is not None or catalog_table.table.key is None:
             raise NeedsResync(reason or ATTACHED)
-        after = latest_description(stored.table, now).with_texts_of(loaded.unfit)
+        after = latest_description(stored.table, catalog_table).with_texts_of(loaded.unfit)
         if loaded.part is not None:
             after = with_partitions_of(after, stored.table)
         if not is_same_shape(stored.table, after) or after.texts != stored.table.texts:
-            self._evolve(table, copy, with_partitions_of(after, stored.table), now)
+            self._evolve(table, copy, with_partitions_of(after, stored.table), catalog_table)
         # The table itself comes last: a kill before that has the partitions loaded again, which changes nothing twice.
-        for each in reversed(copy.stored_tables):
-            described = evolution(each.table, after, now).table
+        for stored_table in reversed(copy.stored_tables):
+            described = evolution(stored_table.table, after, catalog_table).table
             rows = loaded.described(described)
             self._run(
-                each, partial(replace_rows_by_key, each, described, rows, stored.folder, copy.application, self._engine)
+                stored_table,
+                partial(
+                    replace_rows_by_key, stored_table, described, rows, stored.folder, copy.application, self._engine
+                ),
             )
         self._count_unfit(table, copy, loaded.unfit)
 

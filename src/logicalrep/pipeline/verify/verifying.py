@@ -15,7 +15,7 @@ from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.state.state import Identity, State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.table_errors import is_of_one_table, reason_of
+from logicalrep.pipeline.table_errors import is_table_error, reason_of
 from logicalrep.pipeline.verify.comparison import Comparison
 from logicalrep.pipeline.verify.destination_rows import DestinationRows, with_all_texts
 from logicalrep.pipeline.verify.passing import Passing, UnsettledError
@@ -90,12 +90,12 @@ def verify(
             except NotReadableError as error:
                 raise VerifyError(f"{name}: {error.description}", code=error.code) from None
             except psycopg.Error as error:
-                if not is_of_one_table(error):
+                if not is_table_error(error):
                     raise VerifyError(f"{name}: {str(error).strip()}", code="SERVER_AWAY") from None
                 # A table that is altered or dropped meanwhile, or that the server cannot read.
                 yield Verdict(name, "undecided", reason=reason_of(error))
             except (ValueError, SnapshotError, UnsafeTableError) as error:
-                if not isinstance(error, SnapshotError) and not is_of_one_table(error):
+                if not isinstance(error, SnapshotError) and not is_table_error(error):
                     raise
                 # A value that has no type at the destination, or a table that is altered meanwhile.
                 yield Verdict(name, "undecided", reason=reason_of(error).partition("\n")[0])
