@@ -56,7 +56,10 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
     db18.execute(*change)
     config = {"tables": {"t": {"write_mode": "merge-on-read"}}}
     said = replicate_for_warnings(db18, tmp_path, limits=limits, **options, config=config)
-    assert f"public.t: rows that go are marked from now on, and readers need to know {marks}" in said
+    assert (
+        f"public.t: write_mode changed to merge-on-read: replicate marks removed rows from now on, and readers must support {marks}"
+        in said
+    )
     assert not [text for text in said if "other" in text]
     db18.execute("UPDATE t SET v = 'newer' WHERE id % 100 = 3", "UPDATE other SET v = 'newer' WHERE id < 5")
     assert replicate_for_warnings(db18, tmp_path, limits=limits, **options, config=config) == []
@@ -71,7 +74,7 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
 
     db18.execute("UPDATE t SET v = 'newest' WHERE id % 100 = 4")
     said = replicate_for_warnings(db18, tmp_path, limits=limits, **options, config={"tables": {"t": {"history": True}}})
-    assert [text for text in said if f"were written anew, and readers need not know {marks} any more" in text]
+    assert [text for text in said if f"files with marked rows, and readers no longer need {marks}" in text]
     assert marked_files(tmp_path, "public/t") == (0, False)
     assert marked_files(tmp_path, "public/t~history") == (0, False)
     properties = read_properties(str(tmp_path / "public/t"))

@@ -498,11 +498,11 @@ def test_requests_that_no_command_writes_are_refused_each_with_a_line(db18: Data
     resync(db18.settings, Storage(str(tmp_path)), [], new_slot=True)
     warned = Warned()
     run(db18, tmp_path, warned)
-    assert warned.warnings == ["public.t is not stopped at the commit 0/5, which is not skipped"]
+    assert warned.warnings == ["public.t is not stopped at the commit 0/5: the request to skip it is ignored"]
     request_resync(Storage(str(tmp_path)), [TableName("public", "nope")])
     warned = Warned()
     run(db18, tmp_path, warned)
-    assert warned.warnings == ["public.nope is not replicated: the request to load it again is ignored"]
+    assert warned.warnings == ["public.nope is not replicated: the request to reload it is ignored"]
     slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'other_' || current_database()"
     assert db18.value(slots) == 1
     db18.execute("SELECT pg_drop_replication_slot('other_' || current_database())")

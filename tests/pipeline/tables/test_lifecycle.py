@@ -150,7 +150,7 @@ def test_another_phase_ends_the_work_of_the_one_before_and_what_waited_in_it() -
 
 def test_the_data_of_a_phase_is_only_taken_in_that_phase() -> None:
     table = table_in(Phase.FOLLOWING)
-    with pytest.raises(LifecycleError, match="that is following has no data of one that is queued"):
+    with pytest.raises(LifecycleError, match="that is following cannot take the data of queued"):
         table.update(data(Phase.QUEUED, "because"))
     assert table.phase.name is Phase.FOLLOWING
 

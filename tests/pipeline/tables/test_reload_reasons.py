@@ -25,7 +25,7 @@ CONSTANTS = {"ASKED_FOR", "NEW", "OTHER_SETTINGS", "BEYOND_PROOF", "ATTACHED", "
 OTHERS = {
     "its rows are being copied",
     "the copy lacks changes that were not buffered",
-    "a part of it is not loaded again",
+    "a part of it is not reloaded",
 }
 """The reasons of other transitions."""
 

@@ -1,4 +1,4 @@
-"""The pending loads of tables and their change buffers: filled while a table loads or is held, and applied then."""
+"""Pending loads and change buffers of tables: filled while a table loads or is held, and applied afterwards."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
 
 _CATALOG_AGAIN = 0.1
-"""The seconds until the catalog is asked again whether it has a transaction that was received."""
+"""The seconds between two queries whether the catalog has a received transaction."""
 _SOON = 2.0
-"""The seconds in which so little comes that batches may wait until it is applied."""
+"""Batches may wait for the rest of a buffer if the last pass over it took fewer seconds."""
 
 
 class TableBuffers:
-    """Buffers the changes of tables, and applies them; each table's by one thread at a time."""
+    """Buffers and applies the changes of tables, each table by one thread at a time."""
 
     def __init__(self, context: RunContext, catalog: Catalog, writer: TableWriter, check: Callable[[], object]) -> None:
-        """Take the parts of the run, the server's catalog, and what applies changes.
+        """Take the run's parts, the server's catalog, and the writer of tables.
 
-        `check` raises an error if another process writes to the destination: buffered changes are removed after it
-        only.
+        `check` raises an error if another process writes to the destination; it is called before buffered changes are
+        removed.
         """
         self._keep_hours = context.settings.keep
         self._patience = context.patience
@@ -45,18 +45,18 @@ class TableBuffers:
         self._writer = writer
         self._storage = context.storage
         self._buffer = ChangeBuffer(context.storage, check)
-        # The folders of the tables that follow, of which the last checkpoint does not know it yet.
+        # The folders of the tables that began to follow after the last checkpoint.
         self._finished: set[str] = set()
 
     # Pending loads
 
     def save_pending_load(self, pending: PendingLoad) -> None:
-        """Save the pending load of a table whose changes are buffered from now on."""
+        """Save a pending load: the table's changes are buffered from now on."""
         self._patience.run(lambda: self._buffer.save_pending_load(pending))
         self._finished.discard(pending.folder)
 
     def delete_finished(self) -> None:
-        """Delete the pending loads of tables that follow, once a checkpoint says so.
+        """Delete the pending loads of tables that follow; call it after the checkpoint that stores that.
 
         So a table that loads at the last checkpoint has a pending load, or its files were restored.
         """
@@ -68,20 +68,20 @@ class TableBuffers:
     # Buffers
 
     def has_changes_after(self, table: Table, lsn: Lsn) -> bool:
-        """Return whether buffered changes of a table are of commits after an LSN."""
+        """Return whether the change buffer of a table ends after an LSN."""
         return self._patience.run(lambda: self._buffer.has_after(table.folder, lsn))
 
     def append(self, table: Table, changes: TableChanges, end: Lsn) -> None:
-        """Append the changes of a table that loads to its change buffer, all changes of commits before `end`."""
+        """Append all changes of commits before `end` to a table's change buffer."""
         table.buffered = self._patience.run(lambda: self._buffer.append(table.folder, changes, end, table.buffered))
 
     def open(self, table: Table) -> None:
-        """Learn how far the change buffer of a table goes."""
+        """Set `table.buffered` from the files of its change buffer."""
         files = self._patience.run(lambda: self._buffer.files(table.folder))
         table.buffered = files[-1].end if files else Lsn(0)
 
     def has_all(self, table: Table, copy: Copy, end: Lsn) -> bool:
-        """Return whether a copy and its change buffer have all changes before the end of a file of the buffer."""
+        """Return whether a copy and its change buffer together have all changes before `end`."""
         applied = copy.applied
         covered = 0 if applied is None else int(applied) + 1
         for file in self._patience.run(lambda: self._buffer.files(table.folder)):
@@ -91,16 +91,16 @@ class TableBuffers:
         return covered >= end
 
     def clear(self, table: Table) -> None:
-        """Remove the change buffer of a table whose load is to begin."""
+        """Remove the change buffer of a table before its load begins."""
         self._patience.run(lambda: self._buffer.forget(table.folder))
         table.buffered = Lsn(0)
 
     def remove(self, folder: str) -> None:
-        """Remove the change buffer and the pending load of a folder, whose table needs neither any more."""
+        """Remove the change buffer and the pending load of a table's folder."""
         self._patience.run(lambda: self._buffer.remove(folder))
 
     def apply(self, table: Table, copy: Copy, work: CatchUp) -> Copy:
-        """Apply the change buffer of a table whose copy is whole, until little more comes meanwhile."""
+        """Apply the change buffer to a whole copy, until a pass takes little time."""
         seconds = math.inf
         while True:
             last_seconds, began = seconds, time.monotonic()
@@ -112,12 +112,12 @@ class TableBuffers:
                     if stored.is_upkeep_due(self._keep_hours):
                         self._writer.maintain(stored)
             seconds = time.monotonic() - began
-            # The batches wait for the rest where more comes than is applied.
+            # If changes arrive faster than they are applied, the batches wait for the rest.
             if seconds < _SOON or seconds >= last_seconds:
                 return copy
 
     def apply_rest(self, table: Table, copy: Copy) -> bool:
-        """Apply the last of the change buffer, after which the table follows; return False if the catalog is behind."""
+        """Apply the rest of the change buffer, after which the table follows; return False if the catalog is behind."""
         for end, changes in self._buffer.changes(table.folder):
             if not self._apply(table, copy, changes, end):
                 return False
@@ -135,7 +135,7 @@ class TableBuffers:
         *,
         may_lack_rows: bool = False,
     ) -> bool:
-        """Apply some of the change buffer once the catalog has it; return False if the table is to end before."""
+        """Apply changes of the buffer once the catalog has their transactions; return False if the work ends before."""
         while not self._apply(table, copy, changes, end, may_lack_rows=may_lack_rows):
             time.sleep(_CATALOG_AGAIN)
             if self._is_ending(work):
@@ -143,13 +143,12 @@ class TableBuffers:
         return True
 
     def _is_ending(self, work: CatchUp) -> bool:
-        """Return whether a table is not to catch up any more."""
         return work.is_ending or self._patience.is_over
 
     def _apply(self, table: Table, copy: Copy, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
-        """Apply some of the change buffer; return False if the catalog does not have its transactions yet."""
+        """Apply changes of the buffer; return False if the catalog does not have their transactions yet."""
         new, catalog_table, has_all = copy.new_changes(changes), None, False
-        if new.relations or _has_labels(copy):
+        if new.relations or _has_enum_labels(copy):
             described = self._catalog.refresh([table.oid]).describe(table.oid, new)
             if described is None:
                 return False
@@ -167,25 +166,26 @@ class TableBuffers:
     # Copied rows
 
     def take_table(self, table: Table, loaded: CopiedTable, work: CatchUp) -> Copy:
-        """Put loaded rows in the place of those that the table has, and apply what was buffered meanwhile."""
+        """Replace a table's rows with loaded rows, and apply the changes that were buffered meanwhile."""
         work.copy = copy = self._writer.replace(
             table, loaded, work.copy, lambda: (changes for _, changes in self._buffer.changes(table.folder))
         )
         return self.apply(table, copy, work)
 
     def end_request(self, part: RequestedPart) -> None:
-        """Delete the request for a part of a table: it is loaded, or cannot be."""
+        """Delete the request for a part of a table, which was loaded or cannot be."""
         self._patience.run(lambda: self._storage.delete(part.path))
 
     def take_partitions(
         self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, work: CatchUp
     ) -> Copy | None:
-        """Put loaded rows of partitions in by key, among the rows that the table has from before their snapshot.
+        """Replace rows of partitions, or of a part, by key with rows loaded at a snapshot.
 
-        What was buffered before is applied first: a row of these partitions may be missing that it changes, and is as
-        it was loaded then. What comes later is applied to all.
+        The changes buffered before the snapshot are applied first: rows of these partitions that they change may be
+        missing, and are loaded as of the snapshot. Later changes are applied to all rows.
 
-        Raises NeedsResync if it is not proven what the other rows are at the snapshot.
+        Returns None if the work ends before. Raises NeedsResync if the table's other rows at the snapshot are not
+        proven.
         """
         for end, changes in self._buffer.changes(table.folder):
             earlier_changes, upto = changes.between(last=int(loaded.position) - 1), min(end, loaded.position)
@@ -207,42 +207,41 @@ class TableBuffers:
     # Refused commits
 
     def hold(self, table: Table, lsn: Lsn) -> HeldCommit:
-        """Save that a table does not take a commit, and that all changes from it on are buffered."""
+        """Save that a table refused a commit: all changes from that commit on are buffered."""
         pending = table.pending
         if isinstance(pending, HeldCommit) and pending.refused == str(lsn):
-            # It was tried again.
+            # The commit was retried.
             return pending
         held = HeldCommit(table.folder, str(lsn), time.time())
         self.save_pending_load(held)
         return held
 
     def release_hold(self, table: Table) -> BufferedChanges:
-        """Save that a table is stopped at no commit: its change buffer is being applied, or it has to be loaded."""
+        """Save that a table no longer waits at a refused commit: its buffer is applied, or it must be loaded."""
         pending = BufferedChanges(table.folder, "its changes are buffered")
         self.save_pending_load(pending)
         return pending
 
     def skip(self, table: Table, copy: Copy, lsn: Lsn) -> Skipped | None:
-        """Leave the refused commit out of all stored tables of a table, of which none has it; None if one has it."""
+        """Skip a refused commit in all stored tables of a table; return None if one of them already has it."""
         if any((stored.applied(copy.application) or 0) >= lsn for stored in copy.stored_tables):
             return None
         changes = sum(changes.between(int(lsn), int(lsn)).num_rows for _, changes in self._buffer.changes(table.folder))
         skipped = Skipped(str(lsn), changes, datetime.now(UTC).isoformat(timespec="seconds"))
-        # The table itself comes last: after a kill before that, those beside it tell that it is to be loaded.
+        # The table itself comes last: after a kill before that, its companion tables show that it needs a load.
         for stored in reversed(copy.stored_tables):
             self._patience.run(partial(stored.skip, skipped, copy.application))
         return skipped
 
 
 def _store_end(copy: Copy, end: Lsn) -> None:
-    """Store that a copy has all changes before `end`, if none of them was a change of a row that it lacked.
+    """Store that a copy has all changes before `end`, even if they changed no row.
 
-    Else the next start could not tell files that were applied from files that are lost.
+    Otherwise the next start could not distinguish applied buffer files from lost ones.
     """
     if (copy.applied or 0) < end - 1:
         copy.stored.commit([], [], Position(copy.application, Lsn(end - 1)))
 
 
-def _has_labels(copy: Copy) -> bool:
-    """Return whether a table has columns with labels of enum types."""
+def _has_enum_labels(copy: Copy) -> bool:
     return bool(copy.stored.table.evidence.labelled)

@@ -1,4 +1,4 @@
-"""The differences between a table's copy and the server's table: a load, or a new description, follows from them."""
+"""The differences between a table's copy and the server's table, which lead to a load or a new description."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from logicalrep_runtime.scalars import Lsn
 
 @dataclass(slots=True)
 class Differences:
-    """Compares tables with what a refresh of the catalog found."""
+    """Compares tables with the result of a catalog refresh."""
 
     context: RunContext
     catalog: Catalog
@@ -32,13 +32,13 @@ class Differences:
     failures: TableFailures
 
     def take(self, table: Table, server_table: ServerTable, position: Lsn, *, is_another: bool) -> None:
-        """Take what a table is on the server now.
+        """Bring a table in line with the server's table.
 
         Args:
             table: the table.
-            now: the table on the server.
+            server_table: the table on the server.
             position: every commit before it has been applied.
-            is_another: whether another table has its name since the last refresh.
+            is_another: whether another table has had its name since the last refresh.
         """
         if is_another:
             self.loads.load(table, "another table has its name")
@@ -52,7 +52,7 @@ class Differences:
         table.columns = described.sent_names if is_as_before else ()
 
     def _compare(self, table: Table, copy: Copy, server_table: ServerTable, position: Lsn) -> None:
-        """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""
+        """Reload a table if the catalog demands it; otherwise give its copy the new description in time."""
         settings = self.context.settings.of(table.name)
         if not copy.stored.table.settings.has_same_rows(settings):
             self.loads.load(table, OTHER_SETTINGS)
@@ -62,7 +62,7 @@ class Differences:
         is_followed = isinstance(table.phase, Following)
         if is_followed and copy.stored.table.settings.partition_by != settings.partition_by:
             wanted = server_table.catalog_table.table
-            # A column that is new on the server comes to the table first.
+            # The copy gets a new column of the server before it is partitioned by that column.
             if {rule.number for rule in wanted.partitions} <= {*copy.stored.table.attnums}:
                 self.failures.run(table, partial(self._change_partitions, table, copy, wanted))
         phase, spec = table.phase, copy.stored.table
@@ -94,17 +94,14 @@ class Differences:
         count = self.writer.change_all(copy, partial(change_partitions, wanted=wanted))
         by = ", ".join(wanted.settings.partition_by) or "nothing"
         self.context.observer.on_event(
-            WarningIssued(
-                f"{table.name}: its settings changed to partition_by {by}: {count:,} files were written anew, with all "
-                "rows"
-            )
+            WarningIssued(f"{table.name}: partition_by changed to {by}: replicate rewrote {count:,} files")
         )
 
     def _change_write_mode(self, table: Table, copy: Copy, mode: WriteMode) -> None:
         count = self.writer.change_all(copy, partial(change_write_mode, mode=mode))
         marks = self.context.settings.table_settings.abilities.row_marks
         if mode == "merge-on-read":
-            text = f"rows that go are marked from now on, and readers need to know {marks}"
+            text = f"replicate marks removed rows from now on, and readers must support {marks}"
         else:
-            text = f"{count:,} files with marked rows were written anew, and readers need not know {marks} any more"
-        self.context.observer.on_event(WarningIssued(f"{table.name}: {text}"))
+            text = f"replicate rewrote {count:,} files with marked rows, and readers no longer need {marks}"
+        self.context.observer.on_event(WarningIssued(f"{table.name}: write_mode changed to {mode}: {text}"))

@@ -1,4 +1,4 @@
-"""The errors of the work on a table: each has the table loaded again, or stops it alone."""
+"""The errors of the work on one table: each reloads that table, or stops it alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(slots=True)
 class TableFailures:
-    """Does the work on tables, and decides what becomes of a table after an error of its own."""
+    """Runs the work on tables, and reloads or stops a table after an error of its own."""
 
     context: RunContext
     loads: LoadCoordinator
@@ -39,15 +39,15 @@ class TableFailures:
         buffer: Callable[[], object] = lambda: None,
         end: Lsn | None = None,
     ) -> _Result | None:
-        """Return an action's result; None after an error of the table alone, which is loaded again or stopped.
+        """Return an action's result; None after an error of the table alone, which reloads or stops the table.
 
-        Raises the other errors.
+        Raises errors that concern more than the table.
 
         Args:
             table: the table.
-            action: the work on it.
-            buffer: called after an error with which the changes of the action are buffered.
-            end: the end of these changes: after another error, the next copy has to have all changes before it.
+            action: the work on the table.
+            buffer: buffers the action's changes, after an error that allows it.
+            end: the end of these changes: after another error, the next copy must have all changes before `end`.
         """
         try:
             return action()
@@ -74,7 +74,7 @@ class TableFailures:
             self._stop_after(table, error)
 
     def _stop_after(self, table: Table, error: Exception) -> None:
-        """Stop a table, unless another definition explains the error: it is loaded."""
+        """Stop a table; reload it if a changed definition explains the error."""
         reason = self._query_change(table) if table.stopped is None else None
         if reason is not None:
             self.loads.load(table, reason)
@@ -87,7 +87,7 @@ class TableFailures:
             self.stops.stop(table, reason_of(error))
 
     def _query_unproven_partitions(self, table: Table) -> tuple[int, ...]:
-        """Return the partitions that may have the rows which a table with a key lacks, if they alone can be loaded."""
+        """Return the partitions that may hold a keyed table's missing rows, if they can be loaded alone."""
         copy = table.copy
         catalog_table = None if copy is None else self.catalog.refresh([table.oid]).tables.get(table.oid)
         if copy is None or catalog_table is None:
@@ -98,7 +98,7 @@ class TableFailures:
         return self.catalog.unproven_partitions(spec, catalog_table.table)
 
     def _query_change(self, table: Table) -> str | None:
-        """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
+        """Return how the table's definition changed since its copy; None if it did not, or if that is unknown."""
         copy = table.copy
         if copy is None:
             return None

@@ -1,10 +1,9 @@
 """The phases of a replicated table's life, and the transitions between them.
 
-Every transition that may happen is in `TRANSITIONS`, and `Table.move` is the only function that makes one: it refuses
-all others. `phases` has what a table has in each phase. `python -m logicalrep.pipeline.tables.lifecycle
-docs/explanation/lifecycle.md` draws them.
+`TRANSITIONS` lists every allowed transition; `Table.move` makes transitions and refuses all others. `phases` defines
+the data of each phase. `python -m logicalrep.pipeline.tables.lifecycle docs/explanation/lifecycle.md` draws them.
 
-A checkpoint has the phase as it is, for people; another process goes on from the pending load of a table.
+A checkpoint stores the phase for people; another process resumes a table from its pending load.
 """
 
 from __future__ import annotations
@@ -17,38 +16,38 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class LifecycleError(LogicalRepError, RuntimeError):
-    """A transition that no table makes: a mistake in logicalrep, which stops the table."""
+    """An undefined transition: a mistake in logicalrep, which stops the table."""
 
     code = "TABLE_TRANSITION"
 
 
 MEANINGS: dict[Phase, tuple[str, str]] = {
-    Phase.OPENING: ("The table is published, and its stored table is being opened.", "Openings, Table"),
+    Phase.OPENING: ("The table is published, and replicate opens its stored table.", "Openings, Table"),
     Phase.QUEUED: (
-        "A load is pending, and waits for other loads, a snapshot, its next try, or a time, if it was loaded often. "
-        "Changes are buffered.",
+        "The load waits for other loads, a snapshot, its next try, or, after frequent reloads, a time. Changes are "
+        "buffered.",
         "Openings, LoadCoordinator",
     ),
-    Phase.COPYING: ("Its rows are copied under a snapshot. Changes are buffered.", "LoadCoordinator"),
+    Phase.COPYING: ("replicate copies its rows under a snapshot. Changes are buffered.", "LoadCoordinator"),
     Phase.CATCHING_UP: (
-        "Its copied rows are committed, and the buffered changes are applied to them. Changes are buffered.",
+        "replicate commits its copied rows and applies the buffered changes to them. New changes are buffered.",
         "LoadCoordinator",
     ),
     Phase.FOLLOWING: (
-        "Its changes are applied as they come; some may wait until the catalog has their transactions.",
+        "replicate applies its changes as they arrive; some may wait until the catalog has their transactions.",
         "Openings, LoadCoordinator",
     ),
     Phase.HELD: (
-        "It refused a commit. It has those before that one, and changes from it on are buffered: `logicalrep skip` or "
-        "`logicalrep resync`.",
+        "It refused a commit. It has all earlier commits; changes from the refused commit on are buffered: run "
+        "`logicalrep skip` or `logicalrep resync`.",
         "TableStops",
     ),
     Phase.STOPPED: (
-        "It has an error of its own, and its changes are dropped: `logicalrep resync`.",
+        "It has an error of its own, and its changes are dropped: run `logicalrep resync`.",
         "Openings, TableStops",
     ),
     Phase.UNPUBLISHED: (
-        "It is not published any more, or not by this name. Its rows stay as they are.",
+        "It is no longer published, or not under this name. Its stored rows stay as they are.",
         "TableManager",
     ),
 }
@@ -79,23 +78,23 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (Phase.HELD, Phase.STOPPED): "its changes were buffered for too long, or another error",
     (Phase.STOPPED, Phase.QUEUED): _LOAD,
     (Phase.STOPPED, Phase.STOPPED): "another error",
-    **{(phase, Phase.UNPUBLISHED): "it is not published any more" for phase in Phase if phase is not Phase.UNPUBLISHED},
+    **{(phase, Phase.UNPUBLISHED): "it is no longer published" for phase in Phase if phase is not Phase.UNPUBLISHED},
 }
-"""The transitions that may happen, each with its cause."""
+"""The allowed transitions, each with its cause."""
 
 
 def check_transition(origin: Phase, target: Phase, text: str) -> None:
-    """Raise LifecycleError for a transition that is not in `TRANSITIONS`; `text` says which one."""
+    """Raise LifecycleError with a text unless `TRANSITIONS` has the transition."""
     if (origin, target) not in TRANSITIONS:
         raise LifecycleError(text)
 
 
 _UNSTORED = (Phase.OPENING, Phase.UNPUBLISHED)
-"""The phases of tables that no checkpoint has."""
+"""The phases of tables that no checkpoint stores."""
 
 
 def diagram() -> str:
-    """Return the picture of all transitions, in Mermaid's language."""
+    """Return the diagram of all transitions, in Mermaid's language."""
     lines = ["stateDiagram-v2", f"    [*] --> {Phase.OPENING.name}"]
     lines += [
         f"    {origin.name} --> {target.name}: {cause}"
@@ -106,7 +105,7 @@ def diagram() -> str:
 
 
 def page() -> str:
-    """Return the page of all phases and transitions as Markdown."""
+    """Return the page of all phases and transitions, in Markdown."""
     phases = [
         f"| {phase} | {'' if phase in _UNSTORED else phase.standing} | {meaning} | `{setters.replace(', ', '`, `')}` |"
         for phase, (meaning, setters) in MEANINGS.items()
@@ -123,15 +122,16 @@ _PAGE = """# A table's life
 
 `logicalrep status` and the page of `--listen` show the phase of each table; `status --json` and
 `_logicalrep/state.json` have it as `phase`. The key `state` of `status --json` and of the metrics has one of three
-words, for what the phase means to readers. This page is written from `src/logicalrep/pipeline/tables/lifecycle.py`,
-whose table of transitions is the only one: each other transition is refused.
+words, which say what the phase means to readers. This page is generated from
+`src/logicalrep/pipeline/tables/lifecycle.py`, whose table of transitions is the only one: replicate refuses every other
+transition.
 
 <!-- not run: a diagram, which is written from the phases -->
 ```mermaid
 {diagram}
 ```
 
-Each phase also leads to `unpublished`, once the table is not published any more.
+Each phase also leads to `unpublished`, once the table is no longer published.
 
 | phase | `state` | meaning | set by |
 | --- | --- | --- | --- |

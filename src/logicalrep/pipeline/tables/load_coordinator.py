@@ -1,4 +1,4 @@
-"""The loads of tables: which are needed, begun, tried again and ended, until the table follows."""
+"""The loads of tables, from the need of a load until the table follows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from logicalrep_runtime.scalars import Lsn
 
 NEW, OTHER_SETTINGS = "new table", "its settings changed"
 BEYOND_PROOF = "the server restarted, and may have lost the table's last commits, which no checkpoint covers"
-"""With these, the reasons of loads that are not counted, besides `ASKED_FOR`: no load brings another of them."""
+"""Besides `ASKED_FOR`, the reasons whose loads are not counted: no such load causes another."""
 
 
 @dataclass(slots=True)
 class LoadCoordinator:
-    """Has tables loaded, from the need of a load until all buffered changes are applied."""
+    """Coordinates the loads of tables until all buffered changes are applied."""
 
     context: RunContext
     loader: LoadQueue
@@ -45,43 +45,43 @@ class LoadCoordinator:
     stops: TableStops
     limiter: ReloadLimiter
     pool: ThreadPoolExecutor
-    """The threads that commit copied rows, and apply what was buffered."""
+    """The threads that commit copied rows and apply buffered changes."""
     needed: dict[str, list[TableName]] = field(default_factory=dict)
-    """The tables of the loads that were not said yet, by the reasons."""
+    """The tables of loads that were not reported yet, by reason."""
     refused: list[str] = field(default_factory=list)
-    """The parts of tables that were asked for and not loaded, in words."""
+    """Texts about requested parts of tables that were not loaded."""
 
     def load(self, table: Table, reason: str, partitions: Sequence[int] = ()) -> None:
-        """Load a table, anew if it is there; until its rows are whole, readers have the old ones.
+        """Load or reload a table; readers have the old rows until the new ones are whole.
 
         Args:
             table: the table.
-            reason: the reason in words.
-            partitions: the OIDs of partitions whose rows alone are loaded: the table has all others, up to the changes
-                that are buffered from now on, or already.
+            reason: the reason.
+            partitions: the OIDs of the only partitions to load: the table has all other rows, up to the buffered
+                changes.
         """
         begin = table.load_begin
         postponed = table.postponed
-        # The pending load has to name the copy that is being committed.
+        # The pending load names the copy: work that commits a copy must end first.
         table.end_work()
         copy = table.copy
         if reason in (ASKED_FOR, OTHER_SETTINGS):
             begin = None
             self.clear_reloads(table)
         elif reason not in (NEW, BEYOND_PROOF) and begin is None:
-            # A load that waits already is one load, for whichever reasons.
+            # A load that already waits is counted once, whatever its reasons.
             begin = self.context.patience.run(partial(self.limiter.add, table.folder, reason, partitions))
         pending: PendingLoad
         if partitions:
             pending = PartitionsLoad(table.folder, reason, tuple(partitions), begin)
         else:
             pending = TableLoad(table.folder, reason, None if copy is None else copy.load, begin)
-        # A part that is asked for is loaded once the table follows.
+        # A requested part is loaded once the table follows.
         queued = Queued(reason, copy, pending)
         table.move(queued)
         self.buffers.save_pending_load(pending)
         if not partitions:
-            # The snapshot of the load, which is made later, has what was buffered before.
+            # The load's snapshot is created later, and includes the changes buffered before.
             self.buffers.clear(table)
         if table.postponed is None:
             self.needed.setdefault(reason, []).append(table.name)
@@ -90,42 +90,42 @@ class LoadCoordinator:
         self._begin(table, queued)
 
     def clear_reloads(self, table: Table) -> None:
-        """Let the next load of a table begin at once, as somebody asked for the table or gave it other settings."""
+        """Let a table's next load begin at once, after a request or new settings."""
         self.context.patience.run(partial(self.limiter.clear, table.folder))
 
     def load_named(self, tables: Mapping[TableName, Table], names: Sequence[TableName]) -> None:
-        """Load tables again, as somebody asked for it; say which names are those of no table."""
+        """Reload tables by request, and warn about names that are not replicated."""
         for name in names:
             if name in tables:
                 self.load(tables[name], ASKED_FOR)
             else:
                 self.context.observer.on_event(
-                    WarningIssued(f"{name} is not replicated: the request to load it again is ignored")
+                    WarningIssued(f"{name} is not replicated: the request to reload it is ignored")
                 )
 
     def load_part(self, table: Table | None, part: RequestedPart) -> None:
-        """Load a part of a table again, as somebody asked for it, if it follows; the request waits until it does."""
+        """Reload a part of a table by request, if the table follows; the request waits until it does."""
         if table is None:
             self.refuse_part(part, "it is not replicated")
         elif table.stopped is not None:
-            self.refuse_part(part, f"it is stopped; logicalrep resync {table.name} loads all of it")
+            self.refuse_part(part, f"it is stopped; run logicalrep resync {table.name} to reload the whole table")
         elif table.is_up_to_date:
             reason = f"{ASKED_FOR}: {part.shown}"
             self.needed.setdefault(reason, []).append(table.name)
-            # The request tells what is to be loaded, also to a later process.
+            # The stored request names the part, also for a later process.
             pending = BufferedChanges(table.folder, reason)
             self.buffers.save_pending_load(pending)
             self.queue(table, Queued(reason, table.copy, pending, part))
 
     def refuse_part(self, part: RequestedPart, reason: str) -> None:
-        """Say that a part of a table is not loaded again, and end the request."""
-        text = f"{part.shown} of {part.table} are not loaded again, and the table is as it was: {reason}"
+        """Report that a part of a table is not reloaded, and delete the request."""
+        text = f"{part.shown} of {part.table} are not reloaded, and the table is unchanged: {reason}"
         self.refused.append(text)
         self.context.observer.on_event(WarningIssued(text))
         self.buffers.end_request(part)
 
     def queue(self, table: Table, queued: Queued) -> None:
-        """Have a table loaded whose pending load is saved, once that may begin."""
+        """Queue the load of a table whose pending load is saved."""
         table.move(queued)
         self._begin(table, queued)
 
@@ -137,23 +137,23 @@ class LoadCoordinator:
         pending: PendingLoad,
         action: Callable[[CatchUp], Copy | None],
     ) -> None:
-        """Have a thread of the pool commit a table's copied rows, or apply its buffered changes."""
+        """Commit a table's copied rows, or apply its buffered changes, in a thread of the pool."""
         work = CatchUp(copy, pending)
         table.move(CatchingUp(reason, work))
         work.begin(self.pool, action)
 
     def report_needed(self) -> None:
-        """Say which loads are needed since the last call: one line for all tables of one reason."""
+        """Report the loads needed since the last call, one event for each reason."""
         needed, self.needed = self.needed, {}
         for reason, names in needed.items():
             self.context.observer.on_event(LoadsNeeded(names, reason))
 
     def numbers(self, table: Table) -> Mapping[str, int]:
-        """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
+        """Return the known numbers of a table's masked and omitted columns, which its next copy must have."""
         return {} if table.is_requested else {**self.guard.numbers(table.oid), **table.numbers}
 
     def _begin(self, table: Table, queued: Queued) -> None:
-        """Have the loader load a table, if that writes nothing in clear that must not be."""
+        """Queue a load, unless it would write values in clear that must be masked."""
         reason = self.guard.reason(table.oid, table.name)
         if reason is not None:
             self.stops.stop(table, reason)
@@ -170,11 +170,11 @@ class LoadCoordinator:
             self.loader.add({table.name: request})
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
-        """Go on with copies that have begun or ended in other threads, and with the next tries that are due.
+        """Take the progress and results of other threads' copies, and queue tries that are due.
 
         Args:
-            tables: the tables by their names.
-            taken: every commit before it is applied, or buffered.
+            tables: the tables by name.
+            taken: every commit before it is applied or buffered.
         """
         copying = self.loader.progress()
         for name, table in tables.items():
@@ -196,7 +196,7 @@ class LoadCoordinator:
     def _take_copied(self, table: Table, phase: Queued | Copying, result: CopiedTable) -> None:
         copy, catalog_table, pending = phase.copy, result.now, phase.pending
         if result.table.relation.relation_id != table.oid:
-            # Another table has this name by now, and is loading.
+            # Another table has this name now, and is loading.
             return
         if result.position < table.least_position:
             reason = "the copy lacks changes that were not buffered"
@@ -211,13 +211,13 @@ class LoadCoordinator:
         self.catch_up(table, "its rows are copied", copy, pending, work)
 
     def _offer_marking(self, table: Table, result: CopiedTable) -> None:
-        """Say at a large table's first load that its rows could be marked."""
+        """Suggest merge-on-read at a large table's first load."""
         size = sum(file.size for file in result.files)
         if size > self.context.limits.large_table_bytes and not result.table.marks_rows:
             self.context.observer.on_event(
                 WarningIssued(
-                    f"{table.name} has {size / 1e9:.1f} GB, and a batch writes each file anew in which a row changes. "
-                    "With write_mode = merge-on-read it marks the rows instead, for readers that know "
+                    f"{table.name} has {size / 1e9:.1f} GB, and each batch rewrites the files whose rows change. With "
+                    "write_mode = merge-on-read, replicate marks these rows instead, for readers that support "
                     f"{result.table.settings.abilities.row_marks}: see docs/how-to/large-tables.md"
                 )
             )
@@ -232,21 +232,21 @@ class LoadCoordinator:
         if result.again and phase.tries.count_failure(result.reason, result.is_own, most):
             table.move(Queued(result.reason, copy, pending, part, phase.tries))
             return
-        tried = f", in {most} tries one after another" if result.again else ""
+        tried = f", in {most} consecutive tries" if result.again else ""
         if copy is None or part is None:
             self.stops.stop(table, result.reason + tried)
             return
         self.refuse_part(part, result.reason + tried)
-        reason = "a part of it is not loaded again"
+        reason = "a part of it is not reloaded"
         self.catch_up(table, reason, copy, pending, partial(self.buffers.apply, table, copy))
 
     def finish(self, table: Table, work: CatchUp) -> None:
-        """Take the end of a table's work: it follows, or goes on to catch up. Raises the error that ended the work."""
+        """Take the result of a table's work: it follows, or continues to catch up. Raises the work's error."""
         copy = work.take_result()
         if copy is None:
-            # It has ended before its time, as the process does.
+            # The work ended early, as the process ends.
             return
-        # No change is buffered while this runs, as this thread takes the batches.
+        # This thread takes the batches: no change is buffered meanwhile.
         if self.buffers.apply_rest(table, copy):
             table.move(Following("all buffered changes are applied", copy))
         else:

@@ -1,4 +1,4 @@
-"""The tables of a destination: which there are, which rows go to each, and how far each is."""
+"""The tables of a destination, their changes and their progress."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class TableManager:
-    """All tables of a destination. Other threads may call only `write`, for one table by one thread at a time."""
+    """All tables of a destination. Other threads may call only `write`, each table by one thread at a time."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class TableManager:
         guard: Guard,
         pool: ThreadPoolExecutor,
     ) -> None:
-        """Take the parts of the run, how far the tables are at its start, and what reads the server's tables."""
+        """Take the run's parts, the states of the tables at its start, and the readers of the server's tables."""
         self._last_state = states.last
         self._settings = context.settings
         self._observer = context.observer
@@ -72,41 +72,41 @@ class TableManager:
         self._differences = Differences(context, catalog, self._writer, self.loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
         self._merges = BackgroundMerges(context.engine, pool)
-        # The number of the table that `tidy` looks at first.
+        # The number of the table that `tidy` checks first.
         self._turn = 0
         self._tables: dict[TableName, Table] = {}
         self._by_oid: dict[int, Table] = {}
-        # The tables that have left the publication since the start, whose changes were not sent.
+        # The tables that were unpublished since the start: the server did not send their changes.
         self._unpublished: set[TableName] = set()
 
-    # The tables that there are
+    # States
 
     def states(self, lsn: Lsn) -> dict[str, TableState]:
-        """Return how far each table is, given that those that follow have all commits up to an LSN."""
+        """Return the state of each table for a checkpoint at which following tables have all commits up to `lsn`."""
         progress, timeline = self._loader.progress(), self._writer.timeline
         return {str(name): table.state(lsn, timeline, progress.get(name)) for name, table in self._tables.items()}
 
     @property
     def are_up_to_date(self) -> bool:
-        """Whether no table loads, or may have to, other than at a later time."""
+        """Whether every table is up to date, stopped or waits for a later time."""
         return all(table.is_up_to_date or table.behind_reason is not None for table in self._tables.values())
 
     def is_description_due(self, lsn: Lsn) -> bool:
-        """Return whether a table waits for the stream up to an LSN to explain how it differs."""
+        """Return whether a table's next description is valid once the stream is at an LSN."""
         return any(
             phase.next_description is not None and phase.next_description[1] <= lsn for _, phase in self._following()
         )
 
     @property
     def behind(self) -> dict[TableName, str]:
-        """The tables that are stopped, or whose load waits for a later time, with the reasons."""
+        """The reasons of tables that are stopped, or whose load waits for a later time."""
         return {table.name: table.behind_reason for table in self._tables.values() if table.behind_reason is not None}
 
     def follow(self, server_tables: Mapping[TableName, ServerTable], timeline: int, position: Lsn) -> None:
-        """Take the published tables, and the server's timeline: load what is new, or differs from its copy.
+        """Take the published tables and the server's timeline: load new tables, and tables that differ from their copy.
 
         Args:
-            found: the tables by their names.
+            server_tables: the published tables by name.
             timeline: the server's timeline.
             position: every commit before it has been applied.
         """
@@ -115,13 +115,13 @@ class TableManager:
         self._patience.run(lambda: self._guard.check_partitions(names, self._catalog.query_partitions))
         self._rename(names)
         for text, state in self._last_state.tables.items():
-            # A table that left the publication before the start may come back later.
+            # A table that was unpublished before the start may be published again later.
             if (name := table_name(text)) not in server_tables:
                 self._unpublished.add(name)
                 self._openings.remove_pending(state.folder)
         for name in self._tables.keys() - server_tables.keys():
             self._unpublish(self._tables.pop(name))
-            self._warn(f"{name} is not published any more: its rows stay as they are")
+            self._warn(f"{name} is no longer published: its stored rows stay as they are")
         self._learn_numbers(server_tables)
         self._open(
             [
@@ -142,16 +142,16 @@ class TableManager:
         self._observer.on_event(WarningIssued(text))
 
     def _unpublish(self, table: Table) -> None:
-        """Give up a table that is not published any more: changes of it are not sent from now on."""
+        """Release a table that is no longer published: the server stops sending its changes."""
         table.end_work()
         pending = table.pending
-        table.move(Unpublished("it is not published any more"))
+        table.move(Unpublished("it is no longer published"))
         self._unpublished.add(table.name)
         if pending is not None:
             self.buffers.remove(table.folder)
 
     def _learn_numbers(self, server_tables: Mapping[TableName, ServerTable]) -> None:
-        """Store which columns are the masked and left-out ones: another one may have such a name later."""
+        """Store the numbers of masked and omitted columns: another column may get such a name later."""
         for name, server_table in server_tables.items():
             table = self._tables.get(name)
             if table is not None and table.is_requested:
@@ -161,9 +161,9 @@ class TableManager:
             self._patience.run(partial(self._guard.learn_numbers, server_table.oid, settings, numbers))
 
     def _rename(self, names: Mapping[int, TableName]) -> None:
-        """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
+        """Move renamed tables, identified by OID, with their files to their new names."""
         if not self._tables:
-            # Tables that were renamed before the start.
+            # Open tables that were renamed before the start under their old names.
             stored_oids = [(table_name(text), state.oid) for text, state in self._last_state.tables.items()]
             self._open(
                 [
@@ -192,7 +192,10 @@ class TableManager:
                     self._unpublish(displaced)
             self._openings.remove_pending(renamed.folder)
             renamed.update(replace(phase, copy=self._writer.move(renamed, copied, phase.copy.application)))
-            self._warn(f"{table.name} is {name} now: {renamed.folder} goes on, {table.folder} stays as it is")
+            self._warn(
+                f"{table.name} was renamed to {name}: replication continues in {renamed.folder}; {table.folder} is no "
+                "longer updated"
+            )
 
     def _folder(self, name: TableName) -> str:
         return table_folder(name, [table.folder for table in self._tables.values()])
@@ -206,7 +209,7 @@ class TableManager:
         return table
 
     def _open(self, tables: Sequence[Table]) -> None:
-        """Open tables side by side, as each is several requests to a store, and load those that are not there."""
+        """Open tables in parallel, as each needs several requests to a store, and resume or load them."""
         opened = [self._pool.submit(self._openings.open, table) for table in tables]
         for table, future in zip(tables, opened, strict=True):
             self._failures.run(table, partial(self._resume, table, future))
@@ -217,13 +220,13 @@ class TableManager:
     # Changes
 
     def take_ready(self, received: Mapping[int, TableChanges]) -> list[Ready]:
-        """Return the changes that can be written: these, and those that waited.
+        """Return the received and waiting changes that can be written.
 
-        Changes behind a Relation message wait until the catalog has the transactions of the table's messages: only then
-        it tells which columns they have. Other tables do not wait for them.
+        Changes after a Relation message wait until the catalog has the transactions of the table's messages: only then
+        the catalog proves which columns they have. Other tables do not wait for them.
 
         Args:
-            received: changes by the tables' OIDs, whole transactions.
+            received: changes of whole transactions, by table OID.
         """
         received = with_rerouted_relations(received, self._tables.values())
         ready: list[Ready] = []
@@ -233,7 +236,7 @@ class TableManager:
             table, changes = self._by_oid.get(oid), received.get(oid, TableChanges())
             if table is None:
                 if changes.batches:
-                    # A new table: its load begins after these commits, and so has their rows.
+                    # A new table: its load begins after these commits, and includes their rows.
                     self._catalog.refresh_soon()
                 continue
             phase = table.phase
@@ -253,11 +256,11 @@ class TableManager:
         return sum(table.unproven.changes.nbytes for table in self._tables.values() if table.unproven is not None)
 
     def written_up_to(self, end: Lsn) -> Lsn:
-        """Return the LSN before which all commits are written: that of the first that waits, else `end`."""
+        """Return the LSN of the first commit that waits, else `end`: all commits before it are written."""
         return first_unproven(self._tables.values(), end)
 
     def write(self, ready: Ready, end: Lsn) -> bool:
-        """Apply a table's rows, all those of commits before `end`, or keep them while it loads; False if they wait."""
+        """Apply a table's changes of commits before `end`, or buffer them while it loads; return False if they wait."""
         table, phase = ready.table, ready.table.phase
         if not isinstance(phase, Following):
             self._buffer(ready, end)
@@ -270,21 +273,21 @@ class TableManager:
         self.buffers.append(ready.table, self._masked(ready), end)
 
     def _masked(self, ready: Ready) -> TableChanges:
-        """Return masked changes: nothing else of a table's changes may be written."""
+        """Return masked changes; only masked changes may be written."""
         table = ready.table
         settings, columns = self._settings.of(table.name), table.columns
         copy = table.copy
         if copy is not None and copy.is_whole_after(table.pending):
-            # The destination may say that less is masked: only the operator may.
+            # The stored settings may mask less than the operator's: refuse that.
             refuse_other_masks(copy.stored.table.settings, settings)
             settings, columns = copy.stored.table.settings, copy.stored.table.sent_names
         masking = Masking(settings, columns, self._settings.mask_key)
         return replace(ready.changes, batches=masking.masked(ready.changes.batches))
 
     def settle(self, ready: Ready, end: Lsn, future: Future[bool]) -> int:
-        """Return the number of changes that `write` took; a table whose rows are not proven to fit is loaded again.
+        """Return the number of changes that `write` took; after an error, the table is reloaded or stopped.
 
-        What a table does not take is buffered, or has to be in its next copy, before the slot moves on.
+        Changes that a table does not take are buffered, or must be in its next copy, before the slot is advanced.
         """
         table = ready.table
         is_written = self._failures.run(table, future.result, buffer=partial(self._buffer, ready, end), end=end)
@@ -294,12 +297,12 @@ class TableManager:
         return ready.changes.num_rows if is_written else 0
 
     def tidy(self, *, is_busy: bool) -> None:
-        """Commit a merge that is done, and do what is due for one table's upkeep, at a time that suits batches.
+        """Commit a finished merge, and do the due upkeep of one table, between batches.
 
-        Each call looks at another table first: those that are due with each batch leave time for the others.
+        Each call begins with the next table, so that tables that are always due leave time for the others.
 
         Args:
-            is_busy: whether there are changes to apply, so that only what cannot wait is done.
+            is_busy: whether there are changes to apply, so that only urgent upkeep is done.
         """
         self._put_merge()
         following = deque(self._stored_tables())
@@ -314,7 +317,7 @@ class TableManager:
                 return
 
     def _put_merge(self, *, wait: bool = False) -> None:
-        """Commit a merge that is done; a table whose batches leave none in place is merged at once."""
+        """Commit a finished merge; if batches keep hindering a table's merges, merge it at once."""
         done = self._merges.take_done(wait=wait)
         if done is None:
             return
@@ -328,14 +331,14 @@ class TableManager:
             self._failures.run(table, partial(self._writer.merge, stored))
 
     def _stored_tables(self) -> list[tuple[Table, StoredTable]]:
-        """Return the stored tables of those that follow, which no other thread writes now."""
+        """Return the stored tables of following tables, which no other thread writes now."""
         return [(table, stored) for table, phase in self._following() for stored in phase.copy.stored_tables]
 
     def _following(self) -> list[tuple[Table, Following]]:
         return [(table, table.phase) for table in self._tables.values() if isinstance(table.phase, Following)]
 
     def finish(self) -> None:
-        """Do the upkeep that another run would find late: commands that end after each batch do it too."""
+        """Do all due upkeep before the run ends: runs with `once` have no other time for it."""
         self._put_merge(wait=True)
         for table, stored in self._stored_tables():
             while self._failures.run(table, partial(self._writer.merge, stored)):
@@ -349,37 +352,35 @@ class TableManager:
     # Loads
 
     def load_named(self, names: Sequence[TableName]) -> None:
-        """Load tables again, as somebody asked for it."""
         self.loads.load_named(self._tables, names)
 
     def load_part(self, part: RequestedPart) -> None:
-        """Load a part of a table again, as somebody asked for it; the request stays until it is done."""
+        """Reload a part of a table by request; the request stays stored until it is done."""
         self.loads.load_part(self._tables.get(part.table), part)
 
     def skip(self, name: TableName, lsn: Lsn) -> bool:
-        """Leave a commit out of a table that is stopped at it, and go on with the changes after it.
+        """Skip the commit at which a table is stopped, and apply the changes after it.
 
-        Returns False if it cannot be told yet whether it is stopped at it, as it tries its buffered changes again.
+        Returns False if the table retries its buffered changes, so that it may stop at the commit again.
         """
         table = self._tables.get(name)
         phase = None if table is None else table.phase
         held = None if phase is None else phase.pending
         if table is None or not isinstance(held, HeldCommit) or held.refused != str(lsn):
-            self._warn(f"{name} is not stopped at the commit {lsn}, which is not skipped")
+            self._warn(f"{name} is not stopped at the commit {lsn}: the request to skip it is ignored")
             return True
         if not isinstance(phase, Held):
             return False
         skipped = self._failures.run(table, partial(self.buffers.skip, table, phase.copy, lsn))
         if skipped is None and table.phase is phase:
             self._warn(
-                f"the commit {lsn} of {name} is not skipped, as a companion table of it has it already: run logicalrep "
+                f"the commit {lsn} of {name} was not skipped, because a companion table already has it: run logicalrep "
                 f"resync {name} with the same --dsn and --to"
             )
         if skipped is None:
             return True
         self._warn(
-            f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on: the commit was "
-            "skipped, as somebody asked for it"
+            f"the commit {lsn} of {name} was skipped, as requested: the table lacks its {skipped.changes} changes"
         )
         pending, apply = self.buffers.release_hold(table), partial(self.buffers.apply, table, phase.copy)
         self.loads.catch_up(table, f"the commit {lsn} is skipped", phase.copy, pending, apply)
@@ -387,13 +388,13 @@ class TableManager:
 
     @property
     def waits_for_changes(self) -> bool:
-        """Whether copied partitions wait for the changes before their snapshot."""
+        """Whether copied partitions wait for changes from before their snapshot."""
         return self._loader.waits_for_changes
 
     def step(self, taken: Lsn) -> None:
-        """Go on with what has ended in other threads: copies, and buffered changes that are applied.
+        """Take the results of other threads: copied rows, and applied buffers.
 
-        Every commit before `taken` is applied, or buffered.
+        Every commit before `taken` is applied or buffered.
         """
         self.loads.step(self._tables, taken)
         for table in self._tables.values():

@@ -1,4 +1,4 @@
-"""The opening of tables: each goes on from where the last checkpoint and its pending load have it, or is loaded."""
+"""The opening of tables: each resumes from the last checkpoint and its pending load, or is loaded."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from logicalrep.pipeline.tables.writer import TableWriter
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A stored table that was opened."""
+    """An opened stored table."""
 
     stored: StoredTable
     since: SinceCheckpoint
-    """The differences of the stored table from what the last checkpoint says."""
+    """The differences of the stored table from the last checkpoint."""
 
 
 @dataclass(slots=True)
 class Openings:
-    """Opens tables that are published, and decides how each goes on."""
+    """Opens published tables, and decides how each resumes."""
 
     context: RunContext
     last_state: State
-    """The progress of the tables at the start."""
+    """The last checkpoint before the start."""
     guard: Guard
     writer: TableWriter
     buffers: TableBuffers
     loads: LoadCoordinator
     pending_loads: dict[str, PendingLoad]
-    """The pending loads at the start, by the folders of their tables."""
+    """The pending loads at the start, by table folder."""
 
     def open(self, table: Table) -> Opened | None:
-        """Return a table's stored table; None if there is none. Threads may open several tables side by side."""
+        """Return a table's stored table; None if there is none. Several threads may open tables at the same time."""
         stored, state = self.writer.open(table), self.last_state.tables.get(str(table.name))
         if stored is None:
             return None
@@ -51,24 +51,24 @@ class Openings:
         return Opened(stored, self.context.patience.run(lambda: compare(stored, head)))
 
     def remove_pending(self, folder: str) -> None:
-        """Remove a load that was pending at the start, and its buffered changes: its table does not go on."""
+        """Remove a load that was pending at the start, and its buffered changes: its table does not resume."""
         if self.pending_loads.pop(folder, None) is not None:
             self.buffers.remove(folder)
 
     def resume(self, table: Table, opened: Opened | None, *, was_unpublished: bool) -> None:
-        """Go on with a table as it was, once it is opened, or load it.
+        """Resume an opened table from its last state, or load it.
 
         Args:
             table: the table.
             opened: its stored table.
-            was_unpublished: whether it was not published for a while, in which its changes were not sent.
+            was_unpublished: whether it was unpublished for a while: the server did not send its changes.
         """
         state = self.last_state.tables.get(str(table.name))
-        # A table that comes back later has none: what is pending now was before this process began.
+        # A table that is published again later has no pending load: these are from before this process.
         pending = self.pending_loads.pop(table.folder, None)
         copy = None if opened is None else self._own_copy(opened.stored, pending)
         if copy is not None and copy.applied is None and isinstance(pending, TableLoad):
-            # No load has replaced the rows of another server's table, whichever load they began with.
+            # No load of this server has replaced the rows, whichever load they began with.
             pending = replace(pending, replaces=copy.load)
         table.update(Opening("it is opened", copy, pending))
         if table.is_requested:
@@ -102,7 +102,7 @@ class Openings:
         if reason is not None:
             self.loads.load(table, reason)
         elif state is not None and was_stopped:
-            # Its changes since then are stored nowhere, so that it is loaded again, once somebody asks for it.
+            # Its changes since then are stored nowhere: only a requested reload lets it resume.
             table.move(Stopped(state.error or "", copy, pending))
         elif pending is None:
             table.move(Following("it is as the last checkpoint has it", copy))
@@ -115,13 +115,13 @@ class Openings:
             self.loads.queue(table, Queued("its load was pending", copy, pending))
 
     def _own_copy(self, stored: StoredTable, pending: PendingLoad | None) -> Copy:
-        """Return a stored table as a copy. Raises ForeignTableError for another server's, if no load replaces it."""
+        """Return a stored table as a copy. Raises ForeignTableError for another server's, unless a load replaces it."""
         copy = self.writer.copy_of(stored)
         if copy.applied is None and not isinstance(pending, TableLoad):
             raise ForeignTableError(
                 f"{stored.storage.uri_of(stored.folder)} has no commit of the server "
-                f"{self.context.identity.system_identifier}: it is the table of another server; remove it, or "
-                "replicate to another destination",
+                f"{self.context.identity.system_identifier}: it belongs to another server; remove it, or replicate to "
+                "another destination",
                 code="OTHER_SERVER",
             )
         return copy
@@ -136,7 +136,7 @@ class Openings:
         was_unpublished: bool,
         has_companions: bool,
     ) -> str | None:
-        """Return why a table with a whole copy is loaded again; None if it goes on as it was."""
+        """Return the reason to reload a table with a whole copy; None if it resumes as it is."""
         if copy.is_skipped_in_part:
             return "a commit was skipped in a companion table, but not in the table itself"
         stored_settings, settings = copy.stored.table.settings, self.context.settings.of(table.name)
@@ -144,7 +144,7 @@ class Openings:
             not stored_settings.has_same_rows(settings) or stored_settings.partition_by != settings.partition_by
         )
         if was_stopped:
-            # Other settings may let it load.
+            # With other settings, the load may succeed.
             return OTHER_SETTINGS if has_other_settings else None
         difference = since.restored or since.changed_by_others or self._lost_changes(table, copy)
         if difference is not None:
@@ -153,8 +153,8 @@ class Openings:
             return BEYOND_PROOF
         has_own_reason = isinstance(table.pending, HeldCommit | PartitionsLoad)
         if table.pending is not None and not has_own_reason:
-            # What came after its buffered changes was not taken if it was left out. Else they are applied first; then
-            # it follows, and is compared with the server.
+            # An unpublished table lacks the changes after its buffered ones. Otherwise the buffered changes are applied
+            # first; then the table follows, and is compared with the server.
             return "published again" if was_unpublished else None
         if copy.stored.table.relation.relation_id != table.oid:
             return "another table has its name"
@@ -167,14 +167,14 @@ class Openings:
         return None
 
     def _is_beyond_proof(self, table: Table, copy: Copy) -> bool:
-        """Return whether a killed process has written or buffered changes that the server may not have any more."""
+        """Return whether a killed process wrote or buffered changes that the server may have lost."""
         proven, applied = self.context.proven_before, copy.applied
         if proven is None or applied is None:
             return False
         return applied >= proven or (table.pending is not None and self.buffers.has_changes_after(table, proven))
 
     def _lost_changes(self, table: Table, copy: Copy) -> str | None:
-        """Return why changes are missing that were buffered at the last checkpoint; None if none are."""
+        """Return the reason why changes buffered at the last checkpoint are missing; None if none are."""
         state = self.last_state.tables.get(str(table.name))
         if state is None or state.state is Standing.FOLLOWING:
             return None

@@ -1,4 +1,4 @@
-"""The phases of a replicated table, each with what a table has in it; `lifecycle` has the transitions between them."""
+"""The phases of a replicated table, each with its data; `lifecycle` defines the transitions between them."""
 
 from __future__ import annotations
 
@@ -21,76 +21,73 @@ from logicalrep_runtime.scalars import Lsn
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """A table at the destination, with all that belongs to it. Commits change its stored tables."""
+    """A table at the destination with its companion tables. Commits change its stored tables."""
 
     stored: StoredTable
     application: str
-    """The application id of its transactions; another one follows with another timeline of the server."""
+    """The application id of its transactions; it changes with the server's timeline."""
     companions: Mapping[Companion, StoredTable] = field(default_factory=dict)
 
     @property
     def load(self) -> str:
-        """The load that its rows began with."""
+        """The name of the load that its rows began with."""
         return self.stored.load
 
     @property
     def stored_tables(self) -> list[StoredTable]:
-        """The stored table and its companion tables."""
         return [self.stored, *self.companions.values()]
 
     @property
     def applied(self) -> Lsn | None:
-        """The LSN up to which it has all commits; None for the copy of another server's table."""
+        """The LSN of the last commit that it contains; None for another server's table."""
         return self.stored.applied(self.application)
 
     def new_changes(self, changes: TableChanges) -> TableChanges:
-        """Return the changes of the commits that it does not have."""
+        """Return the changes of commits after `applied`."""
         applied = self.applied
         return changes if applied is None else changes.between(first=int(applied) + 1)
 
     @property
     def is_skipped_in_part(self) -> bool:
-        """Whether the process ended after a commit was left out of a companion table, but not of the table."""
+        """Whether the process ended after a commit was skipped in a companion table, but not in the table."""
         applied = self.applied
         return applied is not None and any(
             Lsn(skipped.lsn) > applied for companion in self.companions.values() for skipped in companion.table.skipped
         )
 
     def is_whole_after(self, pending: PendingLoad | None) -> bool:
-        """Return whether changes apply to its rows, so that a pending load does not replace all of them."""
+        """Return whether changes apply to its rows: no pending load replaces all of them."""
         return not isinstance(pending, TableLoad) or pending.replaces != self.load
 
 
 class CatchUp:
-    """The work of another thread that has a table catch up. It returns the table's copy, or None if it ended early."""
+    """Another thread's work on a table that catches up. It returns the table's copy, or None if it ended early."""
 
     def __init__(self, copy: Copy | None, pending: PendingLoad) -> None:
-        """Take what the table has before the work, which replaces both while it runs."""
+        """Take the copy and the pending load from before the work, which replaces both while it runs."""
         self.copy, self.pending = copy, pending
         self._is_ending = threading.Event()
         self._job: Future[Copy | None] | None = None
 
     def begin(self, pool: ThreadPoolExecutor, action: Callable[[CatchUp], Copy | None]) -> None:
-        """Have a thread of the pool do the work."""
         self._job = pool.submit(action, self)
 
     @property
     def is_ending(self) -> bool:
-        """Whether the table does not catch up any more."""
         return self._is_ending.is_set()
 
     @property
     def is_done(self) -> bool:
-        """Whether the work has ended, and its result is not taken yet."""
+        """Whether the work has ended and its result was not taken."""
         return self._job is not None and self._job.done()
 
     def take_result(self) -> Copy | None:
-        """Return what the work returned, or raise its error; None once that is taken."""
+        """Return the work's result, or raise its error; None once it was taken."""
         job, self._job = self._job, None
         return None if job is None else job.result()
 
     def end(self) -> None:
-        """End the work, and wait until it has."""
+        """Ask the work to end, and wait until it ended."""
         self._is_ending.set()
         if self._job is not None:
             self._job.exception()
@@ -98,22 +95,22 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unproven:
-    """Changes that no state of the catalog proved yet."""
+    """Changes whose columns no state of the catalog has proven yet."""
 
     changes: TableChanges
     has_new_labels: bool
-    """True if they have unknown labels: only a state of the catalog with all of their transactions proves them."""
+    """Whether they have unknown enum labels: only a catalog with all of their transactions proves them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PhaseData:
     reason: str
-    """The reason for the transition to the phase, in words."""
+    """The reason for the transition to the phase."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opening(_PhaseData):
-    """What was found at the destination for a published table."""
+    """The stored copy and the pending load of a published table that is being opened."""
 
     name: ClassVar[Phase] = Phase.OPENING
     copy: Copy | None = None
@@ -123,10 +120,10 @@ class Opening(_PhaseData):
 @dataclass(frozen=True, slots=True, eq=False)
 class _LoadPhase(_PhaseData):
     copy: Copy | None
-    """What readers have meanwhile; None for a new table."""
+    """The copy that readers have meanwhile; None for a new table."""
     pending: PendingLoad
     part: RequestedPart | None = None
-    """The part whose rows alone are loaded, as somebody asked for it."""
+    """The only part that is loaded, by request."""
     tries: Tries = field(default_factory=Tries)
     """The failures of the load."""
 
@@ -140,45 +137,44 @@ class Queued(_LoadPhase):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copying(_LoadPhase):
-    """A load whose rows are being copied."""
+    """A load that copies rows."""
 
     name: ClassVar[Phase] = Phase.COPYING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatchingUp(_PhaseData):
-    """The work that commits copied rows, and applies buffered changes."""
+    """Work that commits copied rows and applies buffered changes."""
 
     name: ClassVar[Phase] = Phase.CATCHING_UP
     work: CatchUp
 
     @property
     def copy(self) -> Copy | None:
-        """The copy; None until the first rows of a table are committed."""
+        """The copy; None until a table's first rows are committed."""
         return self.work.copy
 
     @property
     def pending(self) -> PendingLoad:
-        """The pending load."""
         return self.work.pending
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Following(_PhaseData):
-    """A copy that takes each change."""
+    """A copy that takes every change."""
 
     name: ClassVar[Phase] = Phase.FOLLOWING
     pending: ClassVar[None] = None
     copy: Copy
     next_description: tuple[CatalogTable, Lsn] | None = None
-    """A later description, which holds once the copy has all changes up to the LSN."""
+    """The server's newer description, valid once the copy has all changes up to the LSN."""
     unproven: Unproven | None = None
-    """The changes that wait for the catalog."""
+    """Changes that wait for the catalog."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held(_PhaseData):
-    """A copy without a refused commit and what comes after it."""
+    """A copy that ends before a refused commit."""
 
     name: ClassVar[Phase] = Phase.HELD
     copy: Copy
@@ -187,18 +183,18 @@ class Held(_PhaseData):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stopped(_PhaseData):
-    """A copy that takes no more changes."""
+    """A copy that takes no changes."""
 
     name: ClassVar[Phase] = Phase.STOPPED
     copy: Copy | None
     """The copy; None if the first load was stopped."""
     pending: PendingLoad | None
-    """The pending load that the table had: the next process goes on with that."""
+    """The table's pending load, which the next process resumes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unpublished(_PhaseData):
-    """Nothing: the table is not replicated."""
+    """A table that is not replicated."""
 
     name: ClassVar[Phase] = Phase.UNPUBLISHED
     copy: ClassVar[None] = None

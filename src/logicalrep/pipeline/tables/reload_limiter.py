@@ -1,4 +1,4 @@
-"""The loads of tables by their reasons, stored at the destination: loads for the same reason are spaced out."""
+"""The stored counts of loads by table and reason: repeated loads for one reason are spaced out."""
 
 from __future__ import annotations
 
@@ -13,33 +13,32 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
 
 _LONGEST_PAUSE = 3600.0
-"""The most seconds before a load; a stored time that is further away is of a clock that was ahead."""
+"""The most seconds before a load; a stored time further away comes from a clock that was ahead."""
 
 
 def pause_until(begin: float | None) -> float:
-    """Return the seconds until a load may begin, given that time in seconds since 1970; 0 if it may now."""
+    """Return the seconds until `begin`, in seconds since 1970; 0 if a load may begin now."""
     pause = 0.0 if begin is None else begin - time.time()
     return pause if 0 < pause <= _LONGEST_PAUSE else 0.0
 
 
 class LoadedTooOftenError(LogicalRepError, RuntimeError):
-    """A table that was loaded for the same reason again and again, so that its next load waits."""
+    """A table that was reloaded repeatedly for the same reason, so that its next load waits."""
 
     code = "LOADED_TOO_OFTEN"
 
 
 class ReloadLimiter:
-    """Counts the loads of tables by their reasons."""
+    """Counts the loads of tables by reason."""
 
     def __init__(self, storage: Storage) -> None:
-        """Take the destination."""
         self._storage = storage
 
     def add(self, folder: str, reason: str, partitions: Sequence[int] = ()) -> float | None:
-        """Count a load of the table in a folder, or of partitions of it, which count apart from others.
+        """Count a load of a table, or of some of its partitions, which count separately.
 
         Returns the time at which the load may begin, in seconds since 1970; None if it may begin at once. Reasons that
-        differ in their numbers alone are the same. A reason is forgotten two longest pauses after its last load.
+        differ only in numbers are the same. A count expires two longest pauses after its last load.
         """
         current_time, limits = time.time(), self._storage.limits
         kind = re.sub(r"\d[\d,]*", "…", reason)
@@ -60,7 +59,6 @@ class ReloadLimiter:
         return begin
 
     def clear(self, folder: str) -> None:
-        """Forget the loads of a table."""
         self._storage.delete(self._path(folder))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The tables that stop: each alone, with the reason and the remedy in words."""
+"""Stopping one table, with the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from logicalrep.pipeline.tables.writer import TableWriter
 
 @dataclass(slots=True)
 class TableStops:
-    """Stops tables, and says so once for each reason."""
+    """Stops tables, and reports each reason once."""
 
     context: RunContext
     writer: TableWriter
     buffers: TableBuffers
 
     def hold(self, table: Table, copy: Copy, refused: RefusedCommit) -> None:
-        """Stop a table at a commit that it refused: its changes are buffered from it on."""
+        """Stop a table at a commit that it refused: changes from that commit on are buffered."""
         text = (
             f"{refused}; its changes from that commit on are buffered, for {self.context.settings.keep:g} hours: "
-            f"{_resync(table)}, which loads it again, or logicalrep skip {table.name} {refused.lsn}, which leaves out "
-            "what that commit changes of it"
+            f"{_resync(table)}, which reloads the table, or logicalrep skip {table.name} {refused.lsn}, which skips "
+            "that commit's changes of the table"
         )
         self._move(table, Held(text, copy, self.buffers.hold(table, refused.lsn)))
 
     def stop(self, table: Table, reason: str) -> None:
-        """Stop a table whose changes are dropped from now on, so that it goes on with a load only."""
+        """Stop a table and drop its changes from now on: only a load lets it resume."""
         table.end_work()
         pending = self.buffers.release_hold(table) if table.is_refused else table.pending
-        text = f"{reason}; its changes are not buffered: {_resync(table)}, which loads it again"
+        text = f"{reason}; its changes are not buffered: {_resync(table)}, which reloads the table"
         self._move(table, Stopped(text, table.copy, pending))
 
     def expire(self, tables: Iterable[Table]) -> None:
-        """Stop to buffer the changes of tables that refused a commit too long ago."""
+        """Stop buffering the changes of tables that refused a commit longer ago than the setting `keep`."""
         keep = self.context.settings.keep
         for table in tables:
             held = table.phase.pending if isinstance(table.phase, Held) else None
@@ -56,4 +56,4 @@ class TableStops:
 
 
 def _resync(table: Table) -> str:
-    return f"once that is mended, run logicalrep resync {table.name} with the same --dsn and --to"
+    return f"once the cause is fixed, run logicalrep resync {table.name} with the same --dsn and --to"

@@ -1,4 +1,4 @@
-"""A replicated table: its phase, with all that it has at the destination, and what the server says of it."""
+"""A replicated table: its phase with its data, and facts from the server."""
 
 from __future__ import annotations
 
@@ -39,33 +39,29 @@ class Table:
     name: TableName
     folder: str
     oid: int
-    """The table's OID on the server, by which its changes are known."""
+    """The table's OID on the server, which identifies its changes."""
     committed: str | None = None
-    """The time of the last commit with changes of it, ISO 8601 in UTC."""
+    """The time of the last commit that changed it, ISO 8601 in UTC."""
     unfit: Counter[str] = field(default_factory=Counter)
-    """The number of values since its load that their column's type cannot hold, by the names of columns."""
+    """The number of values since its load that their column's type cannot hold, by column name."""
     columns: tuple[str, ...] = ()
-    """The names of the server's columns at the last catalog refresh, in the order of their numbers.
-
-    There are none if one that is masked or left out is not as before.
-    """
+    """The server's column names at the last catalog refresh, by number; empty if a masked or omitted column changed."""
     server_files: frozenset[int] = frozenset()
-    """The OIDs of the tables that had its rows at the last catalog refresh: itself, or its partitions."""
+    """The OIDs of the relations with its rows at the last catalog refresh: itself, or its partitions."""
     buffered: Lsn = field(default=_NONE)
-    """The end of the last file of its change buffer; 0 if it never had one."""
+    """The end of its change buffer's last file; 0 if it never had one."""
     least_position: Lsn = field(default=_NONE)
-    """The least LSN of a copy: some changes before it were not kept, so that the copy has to have them."""
+    """The least LSN of its next copy, which must contain all changes before it: some were not buffered."""
     _phase: TablePhase = field(default_factory=lambda: Opening("it is published"))
 
     # The phase
 
     @property
     def phase(self) -> TablePhase:
-        """The phase, with what the table has in it."""
         return self._phase
 
     def move(self, phase: TablePhase) -> None:
-        """End the work of the phase, and go to another one. Raises LifecycleError if that must not follow."""
+        """End the work of the phase, and change to another one. Raises LifecycleError for an undefined transition."""
         previous = self._phase
         text = f"a table that is {previous.name} ({previous.reason}) cannot be {phase.name} next ({phase.reason})"
         check_transition(previous.name, phase.name, text)
@@ -73,111 +69,111 @@ class Table:
         self._phase = phase
 
     def update(self, phase: TablePhase) -> None:
-        """Stay in the phase, with other data. Raises LifecycleError if it is another one."""
+        """Replace the data of the current phase. Raises LifecycleError for another phase."""
         if phase.name is not self._phase.name:
-            raise LifecycleError(f"a table that is {self._phase.name} has no data of one that is {phase.name}")
+            raise LifecycleError(f"a table that is {self._phase.name} cannot take the data of {phase.name}")
         self._phase = phase
 
     def end_work(self) -> None:
-        """End the work of another thread that has the table catch up: from then on its copy stays as it is."""
+        """End another thread's work on the table: its copy does not change after this call."""
         if isinstance(self._phase, CatchingUp):
             self._phase.work.end()
 
     @property
     def copy(self) -> Copy | None:
-        """What the table has at the destination; None before the first load."""
+        """The table at the destination; None before the first load."""
         return self._phase.copy
 
     @property
     def pending(self) -> PendingLoad | None:
-        """The pending load of a table whose changes are buffered."""
+        """The pending load; while there is one, changes are buffered."""
         return self._phase.pending
 
     @property
     def unproven(self) -> Unproven | None:
-        """Its changes that wait for the catalog."""
+        """The changes that wait for the catalog."""
         return self._phase.unproven if isinstance(self._phase, Following) else None
 
     @property
     def takes_changes(self) -> bool:
-        """Whether changes that come are applied or buffered; else they are dropped."""
+        """Whether new changes are applied or buffered; otherwise they are dropped."""
         return not isinstance(self._phase, Opening | Stopped | Unpublished)
 
     @property
     def is_whole(self) -> bool:
-        """Whether its rows are there, and changes apply to them; otherwise changes wait for a load."""
+        """Whether changes apply to its rows; otherwise they wait for a load."""
         copy = self.copy
         return copy is not None and copy.is_whole_after(self.pending)
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether it has all of its changes that were received, and is as the server describes it."""
+        """Whether it has all received changes and the server's description."""
         phase = self._phase
         return isinstance(phase, Following) and phase.next_description is None and phase.unproven is None
 
     @property
     def is_requested(self) -> bool:
-        """Whether somebody asked for its load, and so takes its columns as they are."""
+        """Whether an operator requested its load, and so accepts its columns as they are."""
         return isinstance(self.pending, TableLoad) and self.pending.reason == ASKED_FOR
 
     @property
     def is_refused(self) -> bool:
-        """Whether it refused a commit, from which on its changes are buffered."""
+        """Whether it refused a commit: changes from that commit on are buffered."""
         return isinstance(self.pending, HeldCommit)
 
     @property
     def stopped(self) -> str | None:
-        """The reason why the table is stopped; None if it is not."""
+        """The reason why the table is stopped; None otherwise."""
         return self._phase.reason if isinstance(self._phase, Held | Stopped) else None
 
     @property
     def load_begin(self) -> float | None:
-        """The time before which the pending load does not begin, in seconds since 1970; None if it may begin now."""
+        """The earliest start of the pending load, in seconds since 1970; None if it may begin now."""
         begin = self.pending.begin if isinstance(self.pending, TableLoad | PartitionsLoad) else None
         return begin if pause_until(begin) else None
 
     @property
     def postponed(self) -> str | None:
-        """The reason why its load waits, with the time at which it begins; None if no load waits for that time."""
+        """The reason why its load waits, with the time of its start; None if it does not wait for a time."""
         begin = self.load_begin
         pending = self._phase.pending if isinstance(self._phase, Queued) else None
         if begin is None or not isinstance(pending, TableLoad | PartitionsLoad):
             return None
         return str(
             LoadedTooOftenError(
-                f"it was loaded again and again for the same reason ({pending.reason}): to spare the server, the next "
+                f"it was reloaded repeatedly for the same reason ({pending.reason}): to spare the server, the next "
                 f"load begins at {datetime.fromtimestamp(begin, UTC).isoformat(timespec='seconds')}, and its changes "
-                f"are buffered until then; logicalrep resync {self.name} loads it at once"
+                f"are buffered until then; run logicalrep resync {self.name} to reload it at once"
             )
         )
 
     @property
     def behind_reason(self) -> str | None:
-        """The reason why it is not brought up to date for now: it is stopped, or its load waits; None if it is."""
+        """The reason why it lags behind: it is stopped, or its load is postponed; None otherwise."""
         return self.postponed if self.stopped is None else self.stopped
 
     # The table
 
     @property
     def files(self) -> frozenset[int]:
-        """The OIDs of the tables that have its rows, at the last catalog refresh or by its copy, if that stays."""
+        """The OIDs of the relations with its rows, from the last catalog refresh and, while it follows, its copy."""
         of_copy = self._phase.copy.stored.table.files if isinstance(self._phase, Following) else ()
         return self.server_files.union(oid for oid, _ in of_copy)
 
     @property
     def numbers(self) -> Mapping[str, int]:
-        """The numbers that its masked and left-out columns have in its copy."""
+        """The numbers of its masked and omitted columns in its copy, by name."""
         if self.copy is None or self.copy.stored.table.relation.relation_id != self.oid:
             return {}
         return {name: number for number, name in self.copy.stored.table.protected}
 
     def state(self, lsn: Lsn, timeline: int, progress: LoadProgress | None) -> TableState:
-        """Return how far the table is, given that those that follow have all commits up to an LSN."""
+        """Return the table's state for a checkpoint at which following tables have all commits up to `lsn`."""
         phase, copy = self._phase, self.copy
         is_whole = copy is not None and copy.is_whole_after(phase.pending)
         if not isinstance(phase, Following):
             lsn = (None if copy is None else copy.applied) or Lsn(0)
-        # Another thread may commit meanwhile: each version goes with its own commit.
+        # Another thread may commit meanwhile: each head has a version and its commit.
         companions: dict[str, Head] = {}
         if copy is not None:
             companions = {name: stored.head for name, stored in copy.companions.items()}
@@ -208,7 +204,7 @@ class Table:
 
 
 def _skipped(copy: Copy) -> list[SkippedCommit]:
-    """Return the commits that some of the stored tables lack, with the folders of these."""
+    """Return the commits that some stored tables lack, each with the folders of these tables."""
     folders: dict[Skipped, list[str]] = {}
     for stored in copy.stored_tables:
         for skipped in stored.table.skipped:

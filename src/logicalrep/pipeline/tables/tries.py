@@ -1,4 +1,4 @@
-"""The tries of a table's load: each pauses for longer than the one before, and equal failures have an end."""
+"""The tries of a table's load: pauses double, and a number of equal failures ends the tries."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ import re
 import time
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
-"""The seconds before the second try, and before later ones."""
+"""The seconds before the second try, and the most seconds before a later try."""
 
 
 class Tries:
-    """The failures of one table's load one after another."""
+    """The consecutive failures of one table's load."""
 
     def __init__(self) -> None:
-        """Begin without a failure."""
         self._reason = ""
         self._equal = 0
         self._pause = _FIRST_PAUSE
         self._due = math.inf
 
     def count_failure(self, reason: str, is_own: bool, most: int) -> bool:
-        """Note a failure; return whether there is to be another try, which is due after a pause.
+        """Count a failure; return whether another try is due after a pause.
 
         Args:
-            reason: the reason in words. Numbers in it, as of a process, do not make it another one.
-            is_own: whether the table itself is the reason; what lies elsewhere never ends the tries.
+            reason: the reason. Reasons that differ only in numbers, such as a process id, are equal.
+            is_own: whether the table itself failed; other failures never end the tries.
             most: the number of equal failures that ends the tries.
         """
         reason = re.sub(r"\d+", "", reason)
@@ -39,11 +38,10 @@ class Tries:
         return True
 
     def postpone(self, seconds: float) -> None:
-        """Let the next try be due after some seconds."""
         self._due = time.monotonic() + seconds
 
     def take_due(self) -> bool:
-        """Return whether the next try is due; it counts as begun then."""
+        """Return whether the next try is due; a due try counts as begun."""
         is_due = time.monotonic() >= self._due
         if is_due:
             self._due = math.inf

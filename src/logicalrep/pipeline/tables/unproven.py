@@ -1,4 +1,4 @@
-"""The changes that wait for the catalog: only once it has their transactions, it tells which columns they have."""
+"""Changes that wait for the catalog: only a catalog with their transactions proves which columns they have."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from logicalrep.pipeline.tables.table import Table
 from logicalrep_runtime.scalars import Lsn
 
 _BEHIND = 1.0
-"""The seconds for which changes wait for the catalog until that is said."""
+"""The seconds that changes wait for the catalog before replicate reports the wait."""
 _SAY_AGAIN = 60.0
-"""The seconds until it is said again."""
+"""The seconds between two reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +30,22 @@ class Ready:
     table: Table
     changes: TableChanges
     catalog_table: CatalogTable | None
-    """The table as the catalog describes it, in a state that has the transactions of the messages; None without any."""
+    """The table in a catalog that has the transactions of the Relation messages; None without such messages."""
     has_all: bool = False
-    """Whether that state has the transactions of all rows."""
+    """Whether that catalog has the transactions of all rows."""
 
 
 @dataclass(slots=True)
 class UnprovenChanges:
-    """Asks the catalog whether it has the transactions of changes, which wait in their tables' phases until then."""
+    """Proves changes by the catalog; unproven changes wait in their tables' phases."""
 
     context: RunContext
     catalog: Catalog
     behind_since: float | None = None
-    """The moment since which changes wait, of the monotonic clock."""
+    """The monotonic time, in seconds, since which changes wait; None if none wait."""
 
     def take_proven(self, waiting: Sequence[tuple[Table, Following, Unproven]]) -> list[Ready]:
-        """Return those tables' changes of whose transactions the catalog has all; the others wait."""
+        """Return the tables whose changes the catalog proves; the other tables' changes wait."""
         refresh, ready, behind = self.catalog.refresh([table.oid for table, _, _ in waiting]), [], []
         for table, phase, unproven in waiting:
             changes = unproven.changes
@@ -58,8 +58,8 @@ class UnprovenChanges:
             else:
                 self.context.observer.on_event(
                     WarningIssued(
-                        f"{table.name} was dropped before the columns of its last changes could be told: its rows stay "
-                        "as they were before them"
+                        f"{table.name} was dropped before its last changes could be applied: its stored rows stay as "
+                        "they were before these changes"
                     )
                 )
         self._say_behind(behind)
@@ -76,7 +76,7 @@ class UnprovenChanges:
             self.context.observer.on_event(
                 WaitReported(
                     f"changes of {', '.join(behind)} wait: the server has sent them, but its catalog does not have "
-                    "their transactions yet, as with synchronous replication whose standby is away"
+                    "their transactions yet, as with synchronous replication while the standby is away"
                 )
             )
 
@@ -84,9 +84,9 @@ class UnprovenChanges:
 def with_rerouted_relations(
     received: Mapping[int, TableChanges], tables: Collection[Table]
 ) -> Mapping[int, TableChanges]:
-    """Return changes by the tables' OIDs, with a message for each table whose rows were sent as those of another one.
+    """Return changes by OID, with a Relation message for each table whose rows the server sent under another table.
 
-    So the server does with a table that is attached as a partition, and with the partitions of one that is attached.
+    PostgreSQL does so for an attached partition, and for the partitions of an attached partitioned table.
     """
     messages: defaultdict[int, list[SentRelation]] = defaultdict(list)
     for relation in (relation for changes in received.values() for relation in changes.relations):
@@ -106,6 +106,6 @@ def with_rerouted_relations(
 
 
 def first_unproven(tables: Collection[Table], end: Lsn) -> Lsn:
-    """Return the LSN of the first commit whose changes wait, of those before `end`; else `end`."""
+    """Return the LSN of the first commit before `end` whose changes wait; else `end`."""
     waiting = [table.unproven.changes.first_lsn for table in tables if table.unproven is not None]
     return Lsn(min([end, *(lsn for lsn in waiting if lsn is not None)]))

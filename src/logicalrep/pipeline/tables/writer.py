@@ -1,4 +1,4 @@
-"""The writing of tables: rows, schema changes and loaded rows, each into the table and its companion tables."""
+"""Writes rows, schema changes and loaded rows into tables and their companion tables."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from logicalrep.pipeline.catalog.proof import (
     ATTACHED,
     first_messages,
     latest_description,
+    proven_descriptions,
     reason_to_load,
     with_filled_partitions,
     with_partitions_of,
@@ -45,11 +46,13 @@ from logicalrep.pipeline.history.companion import (
     Companion,
     add_marked_files,
     apply_companion,
+    companions_of,
     compare_companion,
     damaged,
     opened_companions,
     replaced_companion,
 )
+from logicalrep.pipeline.history.partition_rows import replace_rows_by_key
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.changed_columns import changed_columns
@@ -70,10 +73,9 @@ _Result = TypeVar("_Result")
 
 
 class TableWriter:
-    """Writes tables, and repeats what the destination refuses; each table is written by one thread at a time."""
+    """Writes tables, and retries what the destination refuses; each table is written by one thread at a time."""
 
     def __init__(self, context: RunContext, catalog: Catalog) -> None:
-        """Take the parts of the run, and the server's catalog."""
         self._storage, self._tables = context.storage, context.tables
         self._system = context.identity.system_identifier
         self._keep_hours = context.settings.keep
@@ -84,23 +86,22 @@ class TableWriter:
         self.timeline = 0
         """The server's timeline."""
 
-    # Tables that are there
+    # Stored tables
 
     def open(self, table: Table) -> StoredTable | None:
-        """Return a table's stored table; None if there is none."""
         return self._patience.run(lambda: self._tables.open(table.folder))
 
     def copy_of(self, stored: StoredTable) -> Copy:
-        """Return a stored table without its companion tables, as a copy whose commits are of the server's timeline."""
+        """Return a stored table as a copy, without its companion tables."""
         last = last_application(stored, self._system, self.timeline)
         return Copy(stored, last or application_id(self._system, self.timeline, stored.load))
 
     def open_companions(
         self, copy: Copy, since: SinceCheckpoint, state: TableState | None
     ) -> tuple[Copy, SinceCheckpoint, bool]:
-        """Return a copy with its companion tables, their differences, and whether all are there, and of the same load.
+        """Return a copy with its companion tables, all differences, and whether all companions exist with its load.
 
-        `since` has the differences of the table itself, `before` what the last checkpoint has of it. Raises
+        `since` has the differences of the table itself, and `state` is its last checkpoint. Raises
         CompanionDamagedError if another program has changed a companion table.
         """
         companions = self._patience.run(lambda: opened_companions(self._tables, copy.stored))
@@ -113,14 +114,14 @@ class TableWriter:
         return whole, since, companions is not None
 
     def adopt(self, table: Table, copy: Copy, head: Lsn) -> None:
-        """Go on under the server's present timeline, whose WAL ends at an LSN, with a copy of this server's table.
+        """Continue a copy of this server's table under the server's current timeline, whose WAL ends at `head`.
 
-        Raises NeedsResync if the server has not all that the table has: a process that was killed may have committed
-        to the table, and not have saved that in a checkpoint, which is all that was checked at the start.
+        Raises NeedsResync if the table has commits that the server lacks: a killed process may have committed to the
+        table after the last checkpoint, and the start checks only the checkpoint.
         """
         application, applied = application_id(self._system, self.timeline, copy.load), copy.applied
         if applied is None:
-            # All rows of another server's table are replaced.
+            # A load replaces all rows of another server's table.
             return
         if table.is_whole:
             copy_timeline, timeline = int(copy.application.split("/")[2]), Timeline(self._system, self.timeline)
@@ -134,19 +135,19 @@ class TableWriter:
             copy.application = application
 
     def maintain(self, stored: StoredTable) -> None:
-        """Do what is due for a stored table's upkeep."""
+        """Do the due upkeep of a stored table."""
         self._run(stored, lambda: stored.maintain(self._keep_hours))
 
     def merge(self, stored: StoredTable) -> bool:
-        """Do the next merge of a stored table's files at once; return False if it is at rest."""
+        """Do the next merge of a stored table's files at once; return False if none is due."""
         return self._run(stored, lambda: merge_next(stored, self._engine))
 
     def put_merge(self, merge: BegunMerge) -> bool:
-        """Commit a merge that is done; return False if it was for nothing."""
+        """Commit a finished merge; return False if it failed because its files changed."""
         return self._run(merge.stored, merge.put)
 
     def update_index(self, stored: StoredTable) -> bool:
-        """Have the index of a stored table's keys go on with files that it lacks; return whether it lacked some."""
+        """Add missing files to the index of a stored table's keys; return whether files were missing."""
         index = self._indexes.of(stored)
         if index is None or not index.is_behind(stored):
             return False
@@ -154,7 +155,6 @@ class TableWriter:
         return True
 
     def write_stopped(self, table: Table) -> None:
-        """Write into a table's properties why it is stopped."""
         copy = table.copy
         if copy is not None and copy.applied is not None:
             since = f"since {copy.applied}: {table.stopped}"
@@ -173,24 +173,24 @@ class TableWriter:
         has_all: bool = False,
         may_lack_rows: bool = False,
     ) -> bool:
-        """Apply a table's changes, all those of commits before `end`; it gets other columns and keys in between.
+        """Apply all changes of a table from commits before `end`, and its schema changes among them.
 
-        Returns False if they wait: rows have labels that are not known, or another session alters the table.
+        Returns False if the changes wait: rows have unknown enum labels, or another session alters the table.
 
         Args:
             table: the table.
-            copy: what it has.
+            copy: its copy.
             changes: its changes.
-            end: the end of them.
-            now: the table as the catalog describes it; None if there are no Relation messages.
-            has_all: whether the catalog had the transactions of all of them then.
-            may_lack_rows: whether rows that are updated or deleted may be missing.
+            end: the end of the changes.
+            catalog_table: the table in the catalog; None if there are no Relation messages.
+            has_all: whether that catalog has the transactions of all changes.
+            may_lack_rows: whether updated or deleted rows may be missing.
 
         Raises:
             NeedsResync: a row's columns are not proven.
-            OldRowsError: its old rows do not tell which row changed.
-            RefusedCommit: the first commit with a value that the table does not take; those before it are applied.
-            Exception: what `apply` of a stored table raises.
+            OldRowsError: the old rows do not identify the changed rows.
+            RefusedCommit: the first commit with a value that the table cannot hold; earlier commits are applied.
+            Exception: the errors of `apply` of a stored table.
         """
         if catalog_table is not None:
             catalog_table.refuse_incomplete_old_rows()
@@ -225,7 +225,7 @@ class TableWriter:
             try:
                 return self._apply_as_described(table, copy, changes, upto, may_lack_rows)
             except NeedsTexts as needed:
-                # Each time one more column has its texts.
+                # Each round adds texts to one more column.
                 evolutions = [evolution_with_text_columns(stored.table, needed.names) for stored in copy.stored_tables]
                 self._reshape(table, copy, evolutions)
 
@@ -244,7 +244,7 @@ class TableWriter:
         self._count_unfit(table, copy, unfit)
 
     def _count_unfit(self, table: Table, copy: Copy, unfit: Mapping[str, int]) -> None:
-        """Count values that their column's type cannot hold; say it for the first ones of a column since its load."""
+        """Count values that their column's type cannot hold; report a column's first ones since the load."""
         for name, count in unfit.items():
             if not table.unfit[name]:
                 text = copy.stored.table.unfit_warning(name)
@@ -252,7 +252,7 @@ class TableWriter:
             table.unfit[name] += count
 
     def _apply_in_turn(self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], may_lack_rows: bool) -> None:
-        """Apply as many commits as can be, as one value fails all that goes with it. Raises RefusedCommit."""
+        """Apply commits in smaller groups up to the first one that fails. Raises RefusedCommit."""
         whole = TableChanges(batches=changes)
         lsns = np.unique(whole.lsns)
         first, count = 0, (len(lsns) + 1) // 2
@@ -268,14 +268,14 @@ class TableWriter:
                 first += count
 
     def _run(self, stored: StoredTable, action: Callable[[], _Result]) -> _Result:
-        """Do an action on a stored table, again if another program has merged the files that it reads."""
+        """Run an action on a stored table; retry it if another program has merged the files that it reads."""
 
         def on_last_version() -> _Result:
             try:
                 return action()
             except (DamagedError, CompanionDamagedError) as error:
                 stored.refuse_others()
-                # No load brings back the files of a companion table.
+                # No load restores the files of a companion table.
                 raise damaged(stored.folder, error) if stored.table.companion is not None else error from None
 
         return self._patience.run(on_last_version)
@@ -283,45 +283,40 @@ class TableWriter:
     # Schema changes
 
     def describe(self, table: Table, copy: Copy, catalog_table: CatalogTable) -> None:
-        """Bring a table's copy, which has all rows from before it, to the description of now. Raises NeedsResync."""
+        """Give a copy with all rows from before the current description that description. Raises NeedsResync."""
         self._evolve(table, copy, latest_description(copy.stored.table, catalog_table), catalog_table)
 
     def change_all(self, copy: Copy, change_one: Callable[[StoredTable, Engine], int]) -> int:
-        """Change a table and those beside it in the same way; return the sum of what that returns."""
-        # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
+        """Change a table and its companion tables in the same way; return the sum of the results."""
+        # The table itself comes last: after a kill before that, the next run repeats the change for all of them.
         return sum(
             self._run(stored, partial(change_one, stored, self._engine)) for stored in reversed(copy.stored_tables)
         )
 
     def _evolve(self, table: Table, copy: Copy, after: TableSpec, catalog_table: CatalogTable) -> None:
-        """Give a table's copy the columns and the key of the rows that come.
-
-        Raises NeedsResync if the values that old rows have in them are not known.
-        """
+        """Give a table's copy other columns and another key. Raises NeedsResync if old rows' values are not proven."""
         self._reshape(table, copy, [evolution(stored.table, after, catalog_table) for stored in copy.stored_tables])
 
     def _reshape(self, table: Table, copy: Copy, evolutions: Sequence[Evolution]) -> None:
-        """Give the stored tables of a table, in their order, other columns and keys."""
         previous_spec = copy.stored.table
-        # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
+        # The table itself comes last: after a kill before that, the next run repeats the change for all of them.
         for stored, change in reversed([*zip(copy.stored_tables, evolutions, strict=True)]):
             self._run(stored, partial(reshape, stored, change, self._engine))
         self._report_schema_change(table, copy, previous_spec)
 
     def _report_schema_change(self, table: Table, copy: Copy, previous_spec: TableSpec) -> None:
-        """Tell what is different in a table's columns, if anything is."""
         if changes := changed_columns(previous_spec, copy.stored.table):
             self._observer.on_event(SchemaChanged(table.name, changes))
 
     def move(self, table: Table, copied: Sequence[Copied], earlier: str) -> Copy:
-        """Return a copy under a table's name, with the rows of the stored tables of another name.
+        """Return a copy under a table's name, with the rows of stored tables of another name.
 
-        `earlier` is the application id of the other copy.
+        `earlier` is the application id of the stored tables' copy.
         """
         load = secrets.token_hex(8)
         application = application_id(self._system, self.timeline, load)
         moved: dict[Companion | None, StoredTable] = {}
-        # The table itself comes last, and makes the move whole.
+        # The table itself comes last, and completes the move.
         for copied_table in reversed(copied):
             lsn, companion = _applied(copied_table.stored, earlier), copied_table.table.companion
             folder = table.folder if companion is None else companion_folder(table.folder, companion)
@@ -339,14 +334,15 @@ class TableWriter:
         previous: Copy | None,
         buffered: Callable[[], Iterable[TableChanges]],
     ) -> Copy:
-        """Put loaded rows in the place of those that the table has; return the copy with them.
+        """Replace a table's rows with loaded rows; return the new copy.
 
-        `buffered` reads the changes that came while they were loaded: a companion table may need those before them.
+        `buffered` reads the changes that arrived during the load: a companion table may need changes from before the
+        snapshot.
         """
         position = Position(application_id(self._system, self.timeline, loaded.load), Lsn(loaded.position - 1))
         stored, before_application = (None, None) if previous is None else (previous.stored, previous.application)
         companions: dict[Companion, StoredTable] = {}
-        # They come first: after a kill the load begins anew, and so do they, at its position.
+        # Companion tables come first: after a kill, the load restarts, and replaces them at its own position.
         for companion in companions_of(loaded.table.settings):
             described = replace(loaded.table, companion=companion)
             new = NewTable(described, loaded.files, position, loaded.load, self._keep_hours)
@@ -368,10 +364,10 @@ class TableWriter:
     def replace_rows_by_key(
         self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, partitions: Sequence[int]
     ) -> None:
-        """Put rows of new partitions, or of a part, in by key; the table has all others as of the snapshot.
+        """Replace rows of new partitions, or of a part, by key; the table has all other rows as of the snapshot.
 
-        `now` is the table in the snapshot's catalog. Raises NeedsResync if it is not proven what the other rows are at
-        the snapshot.
+        `catalog_table` is the table in the snapshot's catalog. Raises NeedsResync if the other rows at the snapshot are
+        not proven.
         """
         stored = copy.stored
         reason = reason_to_load(stored.table, catalog_table, partitions)
@@ -382,7 +378,7 @@ class TableWriter:
             after = with_partitions_of(after, stored.table)
         if not is_same_shape(stored.table, after) or after.texts != stored.table.texts:
             self._evolve(table, copy, with_partitions_of(after, stored.table), catalog_table)
-        # The table itself comes last: a kill before that has the partitions loaded again, which changes nothing twice.
+        # The table itself comes last: after a kill before that, the partitions are reloaded, which is idempotent.
         for stored_table in reversed(copy.stored_tables):
             described = evolution(stored_table.table, after, catalog_table).table
             rows = loaded.described(described)
