@@ -1,8 +1,8 @@
-"""Keep the tables of a database as Delta tables, and query one with DuckDB.
+"""Replicate the tables of a database to Delta tables, and query a table with DuckDB.
 
     python examples/replicate_and_query.py "host=localhost dbname=shop user=postgres" lake
 
-The first run loads the rows that are there; each later one applies what has been committed since. To stop for good,
+The first run loads all rows. A later run applies the changes since the last run. To stop for good,
 drop the slot, which retains WAL: logicalrep drop --dsn "host=localhost dbname=shop user=postgres" --to lake
 """
 

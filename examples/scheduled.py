@@ -1,9 +1,9 @@
-"""Append what has been committed since the last run to Parquet files, and end: for a schedule, such as this of cron.
+"""Append the changes since the last run to Parquet files, and exit. A line for cron:
 
     0 * * * *  python examples/scheduled.py "host=localhost dbname=shop user=postgres" out
 
-The first run makes the replication slot `scheduled`; what commits from then on is read. Between runs the server retains
-the WAL. To stop for good: logicalrep slot drop scheduled --dsn "host=localhost dbname=shop user=postgres"
+The first run creates the replication slot `scheduled`, and later runs read all changes since. Between runs the server
+retains the WAL. To stop for good: logicalrep slot drop scheduled --dsn "host=localhost dbname=shop user=postgres"
 """
 
 import sys

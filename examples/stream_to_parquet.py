@@ -2,8 +2,8 @@
 
     python examples/stream_to_parquet.py "host=localhost dbname=shop user=postgres" out
 
-It goes on where it ended, and has each change once, also after a kill: Spark notes in the folder which files count, so
-read it with Spark. To stop for good, drop the slot, which retains WAL:
+The stream resumes where it stopped, and writes each change once, also after a kill: Spark lists the valid files in the
+folder, so read the folder with Spark. To stop for good, drop the slot, which retains WAL:
 logicalrep slot drop parquet --dsn "host=localhost dbname=shop user=postgres"
 """
 
@@ -15,6 +15,6 @@ dsn, folder = sys.argv[1:]
 options = {"dsn": dsn, "slot": "parquet", "publication": "shop", "table": "public.orders"}
 changes = session().readStream.format("logicalrep").options(**options, create_slot="true").load()
 writer = changes.writeStream.format("parquet").option("path", f"{folder}/changes")
-# A batch a minute, as each makes a file.
+# One batch per minute, as each batch writes a file.
 query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(processingTime="1 minute").start()
 query.awaitTermination()

@@ -1,6 +1,6 @@
-"""Airflow: tables that are brought up to date every hour, and compared with the server every night.
+"""Airflow: update the tables every hour, and compare them with the server every night.
 
-One run at a time, as one slot has one reader. Exit code 4 says that some tables are stopped and the others up to date.
+One run at a time, as a slot has one reader. Exit code 4: some tables are stopped, and the other tables are up to date.
 """
 
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Dagster: the tables of a database as one asset, brought up to date every hour, with a check that compares them."""
+"""Dagster: the tables of a database as one asset, with an update every hour and a check that compares all rows."""
 
 import subprocess
 
@@ -15,7 +15,7 @@ def shop() -> None:
 
 @dagster.asset_check(asset=shop)
 def shop_is_equal() -> dagster.AssetCheckResult:
-    """Every row is that of the server."""
+    """Every row equals the server's row."""
     done = subprocess.run(["logicalrep", "verify", *PLACE], capture_output=True, text=True, check=False)
     return dagster.AssetCheckResult(passed=done.returncode == 0, metadata={"output": done.stdout})
 
