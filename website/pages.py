@@ -72,7 +72,7 @@ def page_text(page: Page) -> str:
         if piece.startswith("```mermaid\n"):
             diagrams += 1
             picture = f"{_up(page)}{diagram_name(page.source, diagrams)}.svg"
-            pieces[index] = f"[![What this page describes, drawn]({picture}){{: .diagram }}]({picture})"
+            pieces[index] = f"[![Diagram of this page]({picture}){{: .diagram }}]({picture})"
         elif not piece.startswith("```"):
             pieces[index] = _LINK.sub(lambda link: _led(page, link), _TEST.sub("", piece))
     return "".join(pieces)
