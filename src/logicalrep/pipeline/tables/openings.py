@@ -181,12 +181,12 @@ class Openings:
         if table.pending is None:
             if state.oid not in (None, table.oid):
                 return None
-            return "it was loading at the last checkpoint, and its pending load is not there any more"
+            return "it was loading at the last checkpoint, but its pending load is missing"
         buffered = state.buffered
         if buffered is None:
             return None
         if buffered.load is None and copy.load == state.load:
-            return "its pending load was restored to an earlier state, and its buffered changes may be others"
+            return "its pending load was restored to an earlier state, so its buffered changes may differ"
         if not self.buffers.has_all(table, copy, buffered.end):
             return f"the buffered changes before {buffered.end} are missing"
         return None
