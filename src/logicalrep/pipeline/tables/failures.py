@@ -31,14 +31,7 @@ class TableFailures:
     catalog: Catalog
     """The catalog, which may explain an error."""
 
-    def run(
-        self,
-        table: Table,
-        action: Callable[[], _Result],
-        *,
-        buffer: Callable[[], object] = lambda: None,
-        end: Lsn | None = None,
-    ) -> _Result | None:
+    def run(self, table: Table, action: Callable[[], _Result], *, end: Lsn | None = None) -> _Result | None:
         """Return an action's result; None after an error of the table alone, which reloads or stops the table.
 
         Raises errors that concern more than the table.
@@ -46,17 +39,15 @@ class TableFailures:
         Args:
             table: the table.
             action: the work on the table.
-            buffer: buffers the action's changes, after an error that allows it.
-            end: the end of these changes: after another error, the next copy must have all changes before `end`.
+            end: the end of the action's changes: the next copy must have all changes before `end`, unless the error is
+                MissingRows or RefusedCommit, with which the action has buffered its changes.
         """
         try:
             return action()
         except Exception as error:
             if not isinstance(error, DamagedError) and not is_table_error(error):
                 raise
-            if isinstance(error, MissingRows | RefusedCommit):
-                buffer()
-            elif end is not None:
+            if end is not None and not isinstance(error, MissingRows | RefusedCommit):
                 table.least_position = end
             self._load_or_stop(table, error)
         return None

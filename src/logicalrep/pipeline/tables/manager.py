@@ -14,6 +14,7 @@ from logicalrep.pipeline.apply.renaming import Copied
 from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.buffer.pending_loads import HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
+from logicalrep.pipeline.errors import MissingRows, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.load.load_queue import LoadQueue
 from logicalrep.pipeline.masks.guard import Guard
@@ -290,11 +291,19 @@ class TableManager:
         Changes that a table does not take are buffered, or must be in its next copy, before the slot is advanced.
         """
         table = ready.table
-        is_written = self._failures.run(table, future.result, buffer=partial(self._buffer, ready, end), end=end)
+        is_written = self._failures.run(table, partial(self._result, ready, end, future), end=end)
         phase = table.phase
         if is_written is False and isinstance(phase, Following):
             table.update(replace(phase, unproven=Unproven(ready.changes, has_new_labels=True)))
         return ready.changes.num_rows if is_written else 0
+
+    def _result(self, ready: Ready, end: Lsn, future: Future[bool]) -> bool:
+        """Return what `write` returned; buffer the changes that the table refused, before the slot is advanced."""
+        try:
+            return future.result()
+        except (MissingRows, RefusedCommit):
+            self._buffer(ready, end)
+            raise
 
     def tidy(self, *, is_busy: bool) -> None:
         """Commit a finished merge, and do the due upkeep of one table, between batches.
