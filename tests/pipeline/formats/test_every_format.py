@@ -36,7 +36,7 @@ from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.schema.table_formats import FORMATS, FormatAbilities, FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile, read_rows, sizes_of, write_rows
+from logicalrep.pipeline.storage.data_files import DataFile, file_sizes, read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.statistics import Statistics
 from logicalrep.pipeline.storage.storage import Storage, StorageError
@@ -216,7 +216,7 @@ def test_positions_survive(place: Place) -> None:
     # Commits that leave the rows as they are leave the positions too.
     stored.exchange(place.files(range(3)), list(stored.files.values()))
     stored.describe(replace(stored.table, comments=((0, "a comment"),)))
-    stored.keep_for(48)
+    stored.set_retention(48)
     stored.write_stopped("since 0/1: why")
     for each in (stored, place.open()):
         assert (each.applied(APP), each.applied(other)) == (Lsn(1000), Lsn(2000))
@@ -258,7 +258,7 @@ def test_skipped_commits_survive(place: Place) -> None:
 
 def test_what_is_stored_already_makes_no_commit(place: Place) -> None:
     stored = place.replace()
-    for store in (partial(stored.keep_for, 48), partial(stored.write_stopped, "since 0/1: why")):
+    for store in (partial(stored.set_retention, 48), partial(stored.write_stopped, "since 0/1: why")):
         store()
         version = stored.version
         store()
@@ -314,14 +314,14 @@ def test_a_commit_whose_answer_was_lost_is_applied_once(place: Place, monkeypatc
 
 def test_a_second_writer_is_refused(place: Place) -> None:
     stored, other = place.replace(), place.open()
-    other.refuse_others()
+    other.refuse_unknown_commits()
     stored.commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
-    stored.refuse_others()
+    stored.refuse_unknown_commits()
     for _ in range(2):
         with pytest.raises(WriterError):
             other.commit(place.files(range(3, 6)), [], Position(APP, Lsn(1001)))
     with pytest.raises(WriterError):
-        other.refuse_others()
+        other.refuse_unknown_commits()
     with pytest.raises(WriterError):
         other.describe(replace(other.table, comments=((0, "late"),)))
     assert same(place.open(), stored)
@@ -340,7 +340,7 @@ def test_commits_are_distinguished(place: Place) -> None:
     for each in (stored, opened):
         assert [each.read_commit(head.version) for head in heads] == [head.commit for head in heads]
         assert each.read_commit(stored.version + 1) is None
-        assert each.changed_by_others(-1) is None
+        assert each.foreign_change(-1) is None
 
 
 def test_files_are_replaced_and_never_changed_in_place(place: Place) -> None:
@@ -456,7 +456,7 @@ def test_the_files_of_marks_are_needed_too(place: Place) -> None:
     last = place.open()
     assert len(place.ids(last)) == 7_000 - len(_MANY)
     paths = {path.removeprefix(f"{FOLDER}/") for path in place.storage.list(FOLDER)}
-    assert set(sizes_of(last.files.values())) <= paths
+    assert set(file_sizes(last.files.values())) <= paths
 
 
 # Abilities

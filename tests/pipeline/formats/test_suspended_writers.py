@@ -111,7 +111,7 @@ def test_a_version_whose_name_was_deleted_is_not_made_again(
     assert storage.read(entry) is None
     assert ids_at(storage) == [0, 1, 2, *range(2000, 2020)]
     with pytest.raises(WriterError):
-        stored.refuse_others()
+        stored.refuse_unknown_commits()
     last = reopened(storage, format)
     assert last.applied(APP) == Lsn(2019)
     insert(last, 3000, range(5000, 5001))

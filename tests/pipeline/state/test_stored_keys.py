@@ -23,7 +23,7 @@ from logicalrep.cli.verify import verdict_json
 from logicalrep.observe.figures import LoadProgress, Phase
 from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.buffer.pending_loads import BufferedChanges, HeldCommit, PartitionsLoad, TableLoad
-from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions, read_old_version
+from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version, store_old_versions
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.formats.stored_table import application_id
@@ -171,7 +171,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
         ],
     }  # fmt: skip
     version = MetadataVersion(3, TableMetadataUtil.parse_raw(json.dumps(metadata)), "v3")
-    keep_old_versions(storage, "public/t", [version], 0.0)
+    store_old_versions(storage, "public/t", [version], 0.0)
     assert read_old_version(storage, "public/t", 3) == ("public/t/metadata/snap-7-RANDOM.avro", TABLE)
     assert read_old_version(storage, "public/t", 2) is None
 

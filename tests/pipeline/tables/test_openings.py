@@ -96,7 +96,7 @@ def go_on(
     stored: Any = True,
     relation: int = 1,
     settings: TableSettings = NOW,
-    changed_by_others: str | None = None,
+    foreign_change: str | None = None,
     restored: str | None = None,
     has_buffer: bool = True,
     has_companions: bool = True,
@@ -119,7 +119,7 @@ def go_on(
     if stored:
         spec = SimpleNamespace(settings=settings, relation=SimpleNamespace(relation_id=relation), skipped=())
         log = SimpleNamespace(table=spec, applied=lambda application: Lsn(5), load="load 1")
-        opened = Opened(cast(Any, log), SinceCheckpoint(restored, changed_by_others))
+        opened = Opened(cast(Any, log), SinceCheckpoint(restored, foreign_change))
     openings.resume(table, opened, was_unpublished=was_unpublished)
     return table.phase.name, loads.reasons, writer.cleared
 
@@ -146,7 +146,7 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
         ({"was_unpublished": True}, Phase.QUEUED, ["published again"]),
         ({"relation": 2}, Phase.QUEUED, ["another table has its name"]),
         ({"relation": 2, "before": replace(state(Phase.STOPPED), oid=2)}, Phase.QUEUED, ["another table has its name"]),
-        ({"changed_by_others": "rows"}, Phase.QUEUED, ["rows"]),
+        ({"foreign_change": "rows"}, Phase.QUEUED, ["rows"]),
         ({"before": state(Phase.QUEUED)}, Phase.QUEUED, [GONE]),
         ({"before": buffering("load 1"), "pending": WHOLE}, Phase.CATCHING_UP, []),
         ({"before": buffering("load 1"), "pending": WHOLE, "has_buffer": False}, Phase.QUEUED, [LOST]),
@@ -155,7 +155,7 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
         # Its copied rows were committed after the checkpoint.
         ({"before": replace(buffering(None), load="load 0"), "pending": WHOLE}, Phase.CATCHING_UP, []),
         ({"before": buffering(None), "pending": NOT_WHOLE, "has_buffer": False}, Phase.QUEUED, []),
-        ({"changed_by_others": "rows", "pending": WHOLE}, Phase.QUEUED, ["rows"]),
+        ({"foreign_change": "rows", "pending": WHOLE}, Phase.QUEUED, ["rows"]),
         ({"restored": "old"}, Phase.QUEUED, ["old"]),
         ({"restored": "old", "pending": WHOLE}, Phase.QUEUED, ["old"]),
         ({"restored": "old", "pending": REFUSED}, Phase.QUEUED, ["old"]),
@@ -180,14 +180,14 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
         ({"before": None, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
         ({"was_unpublished": True, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
         ({"relation": 2, "pending": REFUSED}, Phase.QUEUED, ["another table has its name"]),
-        ({"changed_by_others": "rows", "pending": REFUSED}, Phase.QUEUED, ["rows"]),
+        ({"foreign_change": "rows", "pending": REFUSED}, Phase.QUEUED, ["rows"]),
         ({"settings": OTHER, "pending": REFUSED}, Phase.QUEUED, ["its settings changed"]),
         ({"before": state(Phase.QUEUED), "pending": PARTITION}, Phase.QUEUED, []),
         ({"before": state(Phase.STOPPED), "pending": PARTITION}, Phase.STOPPED, []),
         ({"settings": OTHER, "pending": PARTITION}, Phase.QUEUED, ["its settings changed"]),
         ({"was_unpublished": True, "pending": PARTITION}, Phase.QUEUED, ["published again"]),
         ({"relation": 2, "pending": PARTITION}, Phase.QUEUED, ["another table has its name"]),
-        ({"changed_by_others": "rows", "pending": PARTITION}, Phase.QUEUED, ["rows"]),
+        ({"foreign_change": "rows", "pending": PARTITION}, Phase.QUEUED, ["rows"]),
         (
             {"has_companions": False, "pending": PARTITION},
             Phase.QUEUED,

@@ -53,7 +53,7 @@ def test_an_idle_table_settles_and_then_nothing_is_written(
         version = log_at(tmp_path).version
         # The file with a fifth of its rows marked was written anew: by upkeep, as no batch has touched it since.
         info = log_at(tmp_path)
-        assert all(8 * (file.rows - file.rows_there) < file.rows for file in info.files.values())
+        assert all(8 * (file.rows - file.live_rows) < file.rows for file in info.files.values())
         there = files_at(tmp_path)
         soon = len(steps) + 20
         eventually(lambda: len(steps) > soon)

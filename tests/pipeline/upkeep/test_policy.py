@@ -46,7 +46,7 @@ class Files:
         rows, times = 0, 0
         for file in due:
             del self.files[file.path]
-            rows, times = rows + file.rows_there, max(times, self.times.pop(file.path))
+            rows, times = rows + file.live_rows, max(times, self.times.pop(file.path))
             if rows >= LIMITS.file_rows:
                 break
         if due:
@@ -83,10 +83,10 @@ def test_a_file_is_rewritten_once_an_eighth_of_it_is_marked() -> None:
     files.add(800_000, marked=100_000)
     files.add(800, marked=800)
     (first,) = due_files(files.spec, files.files.values(), LIMITS)
-    assert first.rows_there == 700_000
+    assert first.live_rows == 700_000
     assert files.merge()
     (then,) = due_files(files.spec, files.files.values(), LIMITS)
-    assert then.rows_there == 0
+    assert then.live_rows == 0
     assert files.merge()
     assert not files.merge()
 
@@ -113,7 +113,7 @@ class Updated(Files):
         )
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             file = self.files[f"part-{number}"]
-            marked = file.rows - file.rows_there + count
+            marked = file.rows - file.live_rows + count
             self.files[file.path] = data_file(number, file.rows, marked)
             # A Roaring bitmap has two bytes for a row, and at most 8 KiB for 65,536 of them.
             self.written["vectors"] += min(2 * marked, file.rows // 8) * (file != small)
@@ -121,7 +121,7 @@ class Updated(Files):
             self.number += 1
             small = data_file(self.number, 0)
             self.times[small.path] = 1
-        taken = self.files.get(small.path, small).rows_there + len(rows)
+        taken = self.files.get(small.path, small).live_rows + len(rows)
         number = int(small.path.partition("-")[2])
         self.files[small.path] = data_file(number, taken)
         self.of_row[rows] = number
@@ -154,5 +154,5 @@ def test_random_updates_write_no_more_in_each_half_hour_than_in_the_one_before()
     assert third < 1.1 * second < 1.6 * first
     while table_.merge():
         pass
-    assert sum(file.rows_there for file in table_.files.values()) == 1_000_000
-    assert all(8 * (file.rows - file.rows_there) < file.rows for file in table_.files.values())
+    assert sum(file.live_rows for file in table_.files.values()) == 1_000_000
+    assert all(8 * (file.rows - file.live_rows) < file.rows for file in table_.files.values())

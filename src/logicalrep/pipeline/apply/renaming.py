@@ -7,7 +7,7 @@ from typing import Self
 
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable, TableFormat
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
+from logicalrep.pipeline.storage.data_files import DataFile, file_sizes
 from logicalrep.transactions.table_names import TableName
 
 
@@ -49,6 +49,6 @@ def move(copied: Copied, tables: TableFormat, folder: str, new: NewTable) -> Sto
     Raises StorageError if the destination cannot be read or written.
     """
     storage = copied.stored.storage
-    for path in sizes_of(copied.files):
+    for path in file_sizes(copied.files):
         storage.copy(f"{copied.stored.folder}/{path}", f"{folder}/{path}")
     return tables.replace(folder, new, tables.open(folder))

@@ -20,7 +20,7 @@ from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.schema.forms import END, MORE
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile, in_columns, read_rows, write_rows
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows, with_columns, write_rows
 from logicalrep.pipeline.storage.storage import Storage
 
 
@@ -87,7 +87,7 @@ def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
     if stored.table.settings.abilities.has_field_ids:
         return []
     new = set(evolution.table.names) - evolution.sources.keys()
-    restated = [(file, in_columns(file, evolution.table.stored, new)) for file in stored.files.values()]
+    restated = [(file, with_columns(file, evolution.table.stored, new)) for file in stored.files.values()]
     return [after for before, after in restated if after is not before]
 
 

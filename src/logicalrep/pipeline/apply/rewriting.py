@@ -19,7 +19,7 @@ from logicalrep.pipeline.schema.row_keys import row_keys
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, OpenedFile, open_data_file, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
-from logicalrep.pipeline.storage.parting import taken_out
+from logicalrep.pipeline.storage.parting import split_off
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
@@ -80,7 +80,7 @@ def rewrite(work: Rewriting) -> Rewritten:
     for file in sorted(work.files, key=lambda file: file.path in grown):
         growth = new.slice(0, 0)
         if file.path in grown:
-            growth, new = taken_out(table.file_partitions, new, file.partition)
+            growth, new = split_off(table.file_partitions, new, file.partition)
         numbers_found = work.found.get(file.path)
         few = None if numbers_found is None else len(numbers_found)
         with open_data_file(work.storage, work.folder, file, few) as there:
@@ -97,7 +97,7 @@ def rewrite(work: Rewriting) -> Rewritten:
             bases, replacing = np.repeat(hits, counts)[order], replacing[order]
             is_marked = not is_grown and _is_to_be_marked(table, file, len(hits), work.storage.limits)
             if is_marked:
-                rows, numbers_gone = some.read(stored, _holes(reduced, replacing)), some.numbers_without(hits)
+                rows, numbers_gone = some.read(stored, _holes(reduced, replacing)), some.deleted_with(hits)
             else:
                 rows, numbers_gone = there.read(stored, stored.names), None
                 hits, bases = (np.searchsorted(there.numbers, some.numbers[each]) for each in (hits, bases))
@@ -137,7 +137,7 @@ def _gone_rows(some: OpenedFile, table: TableSpec, reduced: Reduced) -> _Ints:
 
 def _is_to_be_marked(table: TableSpec, file: DataFile, count: int, limits: Limits) -> bool:
     """Return whether so many rows of a file that go are marked."""
-    is_large, stay = file.size > limits.small_file_bytes, file.rows_there - count
+    is_large, stay = file.size > limits.small_file_bytes, file.live_rows - count
     return table.marks_rows and is_large and limits.marked_share * (file.rows - stay) < file.rows
 
 

@@ -84,7 +84,7 @@ class CatalogSettings:
         return self.options.get("name", "default")
 
     @property
-    def passed_on(self) -> dict[str, str]:
+    def library_options(self) -> dict[str, str]:
         """The options of its library."""
         return {name: value for name, value in self.options.items() if name not in _OWN}
 

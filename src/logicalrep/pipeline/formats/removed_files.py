@@ -63,52 +63,52 @@ class RemovedFiles:
         self._paths.add(file.path)
         self._size += file.size
 
-    def note(self, before: Mapping[str, int], now: Mapping[str, int]) -> None:
+    def record_commit(self, previous: Mapping[str, int], current: Mapping[str, int]) -> None:
         """Note what a commit removed: files of the version before are not needed any more, or are again.
 
         Args:
             before: the sizes of the files that the version before needs, by their paths.
             now: those of the last version.
         """
-        for path in before.keys() - now.keys():
-            self.add(RemovedFile(time.time(), path, before[path]))
-        self._keep(now.keys() - before.keys())
+        for path in previous.keys() - current.keys():
+            self.add(RemovedFile(time.time(), path, previous[path]))
+        self._keep(current.keys() - previous.keys())
 
     def _keep(self, paths: Iterable[str]) -> None:
         """Forget files that are in the last version again."""
-        back = self._paths.intersection(paths)
-        if back:
-            self._files = deque(file for file in self._files if file.path not in back)
-            self._paths -= back
+        live = self._paths.intersection(paths)
+        if live:
+            self._files = deque(file for file in self._files if file.path not in live)
+            self._paths -= live
             self._size = sum(file.size for file in self._files)
 
-    def found_since(self, listed: int, version: int) -> list[RemovedFile]:
+    def removed_since(self, listed: int, version: int) -> list[RemovedFile]:
         """Return the files that the commits after a version removed, as far as the format tells them."""
         return []
 
-    def removal_of(self, written: float) -> float:
+    def removal_time(self, written: float) -> float:
         """Return when a file that is in no version was removed, given when it was written."""
         return written
 
-    def has_surplus(self, there: int, keep_hours: float) -> bool:
+    def has_surplus(self, live_bytes: int, keep_hours: float) -> bool:
         """Return whether one is to be deleted, beside files of the last version with so many bytes."""
         limits = self.storage.limits
         is_old = bool(self._files) and self._files[0].at < time.time() - keep_hours * 3600
-        return is_old or self._size > limits.retained_factor * there + limits.retained_bytes
+        return is_old or self._size > limits.retained_factor * live_bytes + limits.retained_bytes
 
-    def delete_surplus(self, there: int, keep_hours: float) -> None:
+    def delete_surplus(self, live_bytes: int, keep_hours: float) -> None:
         """Delete some of those that are to be deleted, the first ones first. Arguments are those of `has_surplus`."""
         for _ in range(self.storage.limits.deleted_files):
-            if not self.has_surplus(there, keep_hours):
+            if not self.has_surplus(live_bytes, keep_hours):
                 break
             file = self._files[0]
-            if self.leave(file):
+            if self.prepare_deletion(file):
                 self.storage.delete(below(self.folder, file.path))
             self._files.popleft()
             self._paths.remove(file.path)
             self._size -= file.size
 
-    def leave(self, file: RemovedFile) -> bool:
+    def prepare_deletion(self, file: RemovedFile) -> bool:
         """Do what has to be done before a file is deleted; return False if it has to stay.
 
         A file that stays is forgotten; the next search for files that are in no version finds it again.
@@ -134,10 +134,10 @@ class RemovedFiles:
         Raises DamagedError if a data file of the last version is not there: what is taken for an orphan may be that
         file by another name, and nothing is deleted.
         """
-        listed, found = self.storage.parse(f"{self.folder}/{_LIST}", _parse_list) or (-1, [])
-        found += self.found_since(listed, version)
-        there = {path.removeprefix(f"{self.folder}/"): at for path, at in self.storage.times(self.folder).items()}
-        missing = sorted(path for path in live if path not in there)
+        listed, removed = self.storage.parse(f"{self.folder}/{_LIST}", _parse_list) or (-1, [])
+        removed += self.removed_since(listed, version)
+        times = {path.removeprefix(f"{self.folder}/"): at for path, at in self.storage.times(self.folder).items()}
+        missing = sorted(path for path in live if path not in times)
         if missing:
             more = f", and {len(missing) - 1} others" if len(missing) > 1 else ""
             raise DamagedError(
@@ -145,16 +145,16 @@ class RemovedFiles:
                 "is deleted"
             )
         # A file of which more rows are marked is removed and added, often before it goes.
-        last = {file.path: file for file in found if file.path in there and file.path not in used}
-        found = sorted(last.values(), key=lambda file: file.at)
-        known = self._paths | {file.path for file in found}
+        last = {file.path: file for file in removed if file.path in times and file.path not in used}
+        removed = sorted(last.values(), key=lambda file: file.at)
+        removed_paths = self._paths | {file.path for file in removed}
         oldest = time.time() - max(keep_hours * 3600, _LEAST_AGE)
         orphans = [
-            RemovedFile(self.removal_of(at), path, 0)
-            for path, at in there.items()
-            if at < oldest and path not in used and path not in known and _is_data(path)
+            RemovedFile(self.removal_time(at), path, 0)
+            for path, at in times.items()
+            if at < oldest and path not in used and path not in removed_paths and _is_data(path)
         ]
-        files = [*(file for file in orphans + found if file.path not in self._paths), *self._files]
+        files = [*(file for file in orphans + removed if file.path not in self._paths), *self._files]
         files.sort(key=lambda file: file.at)
         self._files = deque(files)
         self._paths = {file.path for file in files}

@@ -16,7 +16,7 @@ class SinceCheckpoint:
 
     restored: str | None = None
     """The reason why the table lacks a commit that it had; None if it has that commit."""
-    changed_by_others: str | None = None
+    foreign_change: str | None = None
     """A description of what another program changed; None if the rows and the columns are the same."""
 
     def with_companion(self, companion: SinceCheckpoint) -> SinceCheckpoint:
@@ -24,24 +24,24 @@ class SinceCheckpoint:
         return replace(self, restored=self.restored or companion.restored)
 
 
-def compare(stored: StoredTable, known: Head | None) -> SinceCheckpoint:
+def compare(stored: StoredTable, previous: Head | None) -> SinceCheckpoint:
     """Return what has happened to a table since a checkpoint, which had `known` as its last commit, or None for none.
 
     Where the commit of that version cannot be read any more, as old entries of a log go, the later ones decide.
     """
-    if known is None:
-        return SinceCheckpoint(None, stored.changed_by_others(-1))
+    if previous is None:
+        return SinceCheckpoint(None, stored.foreign_change(-1))
     head, uri = stored.head, stored.storage.uri_of(stored.folder)
-    if head.version < known.version:
+    if head.version < previous.version:
         return SinceCheckpoint(
-            f"{uri} is at version {head.version}, before version {known.version} of the last checkpoint: it was "
+            f"{uri} is at version {head.version}, before version {previous.version} of the last checkpoint: it was "
             "restored to an earlier state"
         )
-    commit = head.commit if head.version == known.version else stored.read_commit(known.version)
-    if commit is not None and known.commit not in (None, commit):
+    commit = head.commit if head.version == previous.version else stored.read_commit(previous.version)
+    if commit is not None and previous.commit not in (None, commit):
         return SinceCheckpoint(
-            f"version {known.version} of {uri} is another commit than at the last checkpoint: it was restored to an "
+            f"version {previous.version} of {uri} is another commit than at the last checkpoint: it was restored to an "
             "earlier state, and changed since"
         )
-    is_proven = known.commit in (None, commit)
-    return SinceCheckpoint(None, stored.changed_by_others(known.version if is_proven else -1))
+    is_proven = previous.commit in (None, commit)
+    return SinceCheckpoint(None, stored.foreign_change(previous.version if is_proven else -1))

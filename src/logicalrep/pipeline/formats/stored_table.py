@@ -184,13 +184,13 @@ class StoredTable(Protocol):
         Called when the table stops; does nothing if the reason is there already.
         """
 
-    def keep_for(self, hours: float) -> None:
+    def set_retention(self, hours: float) -> None:
         """Store for how long old versions can be read, if that is not there yet: other programs keep to it.
 
         Called once after `open`, before the first commit.
         """
 
-    def refuse_others(self) -> None:
+    def refuse_unknown_commits(self) -> None:
         """Raise what `commit` raises if there is a commit that this process does not know; do nothing without one.
 
         Called after a file of the table was not found: another program's merge may have replaced it.
@@ -202,7 +202,7 @@ class StoredTable(Protocol):
         Called after `open`, to compare with the last checkpoint.
         """
 
-    def changed_by_others(self, known: int) -> str | None:
+    def foreign_change(self, proven: int) -> str | None:
         """Return how another program has changed the table after its last commit of ours; None if it has not.
 
         Called after `open`. A change of the rows or columns is never missed; upkeep is no change.
@@ -270,7 +270,7 @@ class TableFormat(Protocol):
             StorageError: it cannot be read now.
         """
 
-    def replace(self, folder: str, made: NewTable, before: StoredTable | None) -> StoredTable:
+    def replace(self, folder: str, new: NewTable, previous: StoredTable | None) -> StoredTable:
         """Make a table of its files, or replace all rows, columns and properties of the one before, in one commit.
 
         Called when a load is whole, or a table is renamed. Files of the one before may be among them, and files of

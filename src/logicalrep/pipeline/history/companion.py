@@ -54,9 +54,9 @@ def opened_companions(tables: TableFormat, stored: StoredTable) -> dict[Companio
 def compare_companion(stored: StoredTable, saved_head: Head | None) -> SinceCheckpoint:
     """Compare a companion table with its saved head; raises CompanionDamagedError if another program changed it."""
     since = compare(stored, saved_head)
-    if since.changed_by_others is not None:
+    if since.foreign_change is not None:
         uri = stored.storage.uri_of(stored.folder)
-        raise damaged(stored.folder, DamagedError(f"{uri}: {since.changed_by_others}"))
+        raise damaged(stored.folder, DamagedError(f"{uri}: {since.foreign_change}"))
     return since
 
 

@@ -82,7 +82,7 @@ def _replaced_rows(
     staying = [
         _StayingRows(work, file, rows, np.setdiff1d(rows, present_rows), position_of(loaded))
         for file, rows, present_rows in zip(old, unloaded, present, strict=True)
-        if len(np.intersect1d(rows, present_rows)) < file.rows_there
+        if len(np.intersect1d(rows, present_rows)) < file.live_rows
     ]
     size = sum(item.file.size for item in staying)
     written = [file for files in engine.run(_write_staying_rows, staying, size) for file in files]

@@ -33,7 +33,7 @@ from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.fitting import refuse_unfit, with_file_partitions_of
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.requests import RequestedPart
-from logicalrep.pipeline.storage.data_files import DataFile, in_columns
+from logicalrep.pipeline.storage.data_files import DataFile, with_columns
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_table_error, log_unexpected, may_pass, reason_of
 from logicalrep.postgres.retries import LOCKED, Ended, Wait
@@ -96,7 +96,7 @@ class CopiedTable:
         files = self.files
         if not table.settings.abilities.has_field_ids:
             texts = {column.name for column in table.written if column.has_texts}
-            files = [in_columns(file, table.stored, texts) for file in files]
+            files = [with_columns(file, table.stored, texts) for file in files]
         return replace(self, table=table, files=files)
 
 

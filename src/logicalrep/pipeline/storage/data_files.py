@@ -23,7 +23,7 @@ from logicalrep.pipeline.schema.field_ids import file_schema, names_in_file
 from logicalrep.pipeline.schema.file_partitions import FilePartition, PartitionValue
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.pages import PagedSource, Pages
-from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_of_content
+from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_error
 from logicalrep.pipeline.storage.parting import parted
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below, first_line
@@ -32,15 +32,15 @@ DATA_FILE = re.compile(r"part-[0-9a-f]{32}\.parquet")
 """The names of data files."""
 _DICTIONARY = 256 << 10
 """The most bytes of a column's dictionary: a larger one of values that differ is half of the time of writing."""
-_LOOKED_AT = 4 << 10
+_SAMPLE = 4 << 10
 """The first values of a column by which it is told whether all differ, as those of keys do."""
 
 
 _PAGE = 16 << 10
 """About the bytes of a page: of a few rows, these alone are read."""
-_KEPT = 512
+_CACHED_FILES = 512
 """The files of which this process keeps what they tell of themselves, some tens of kilobytes of each."""
-_FULL = "-full.parquet"
+_FULL_SUFFIX = "-full.parquet"
 """The end of the names of files with more than half of the most rows or bytes, which are not merged with others."""
 _OWN_NAME = re.compile("part-[0-9a-f]{32}(-full)?\\.parquet")
 
@@ -72,7 +72,7 @@ class DataFile:
     """The path as a Delta log spells it; None if that is `path`."""
 
     @property
-    def rows_there(self) -> int:
+    def live_rows(self) -> int:
         """The number of rows that are there."""
         return self.rows - (0 if self.vector is None else self.vector.count)
 
@@ -82,33 +82,35 @@ class DataFile:
 
     def is_full(self, limits: Limits) -> bool:
         """Return whether merging it with others would give as many files as before."""
-        return self.path.endswith(_FULL) or 2 * self.rows >= limits.file_rows
+        return self.path.endswith(_FULL_SUFFIX) or 2 * self.rows >= limits.file_rows
 
 
-def sizes_of(files: Iterable[DataFile]) -> dict[str, int]:
+def file_sizes(files: Iterable[DataFile]) -> dict[str, int]:
     """Return the sizes of all that data files need, by their paths: they themselves, and the files of their vectors."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for file in files:
-        found[file.path] = file.size
+        sizes[file.path] = file.size
         if file.vector is not None and file.vector.location is not None:
             location = file.vector.location
-            found[location.path] = max(found.get(location.path, 0), location.end)
-    return found
+            sizes[location.path] = max(sizes.get(location.path, 0), location.end)
+    return sizes
 
 
-def in_columns(file: DataFile, schema: pa.Schema, new: Collection[str]) -> DataFile:
+def with_columns(file: DataFile, schema: pa.Schema, new: Collection[str]) -> DataFile:
     """Return a file of a table that has other columns now, with statistics of these: all is NULL in new ones.
 
     It is the same one if its statistics are of these columns already.
     """
-    known, wanted = file.statistics, statistics_columns(schema)
+    statistics, columns = file.statistics, statistics_columns(schema)
     # Those of a column that is not in the table any more are nobody's.
-    if not known.nulls or known.nulls.keys() & set(schema.names) == set(wanted):
+    if not statistics.nulls or statistics.nulls.keys() & set(schema.names) == set(columns):
         return file
-    nulls = {name: known.nulls.get(name, file.rows) for name in wanted if name in known.nulls or name in new}
-    if len(nulls) < len(wanted):
+    nulls = {name: statistics.nulls.get(name, file.rows) for name in columns if name in statistics.nulls or name in new}
+    if len(nulls) < len(columns):
         return replace(file, statistics=Statistics())
-    least, greatest = ({name: of[name] for name in wanted if name in of} for of in (known.least, known.greatest))
+    least, greatest = (
+        {name: bounds[name] for name in columns if name in bounds} for bounds in (statistics.least, statistics.greatest)
+    )
     return replace(file, statistics=Statistics(least, greatest, nulls))
 
 
@@ -121,8 +123,8 @@ def write_rows(
     """
     return [
         _write_file(storage, folder, schema, part, partitions, partition)
-        for partition, these in parted(partitions, rows)
-        for part in _parts(these, storage.limits)
+        for partition, partition_rows in parted(partitions, rows)
+        for part in _parts(partition_rows, storage.limits)
     ]
 
 
@@ -134,33 +136,33 @@ def write_batches(
     A batch may have more columns than those before it, which have NULL in them.
     """
     files: list[DataFile] = []
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     most_rows, most_bytes = storage.limits.file_rows, storage.limits.file_bytes
     for batch in batches:
-        held.append(batch)
-        if sum(each.num_rows for each in held) >= most_rows or sum(each.nbytes for each in held) >= most_bytes:
-            files += _write_held(storage, folder, held, partitions)
-            held = []
-    return files + _write_held(storage, folder, held, partitions)
+        pending.append(batch)
+        if sum(rows.num_rows for rows in pending) >= most_rows or sum(rows.nbytes for rows in pending) >= most_bytes:
+            files += _write_batches(storage, folder, pending, partitions)
+            pending = []
+    return files + _write_batches(storage, folder, pending, partitions)
 
 
-def _write_held(
-    storage: Storage, folder: str, held: Sequence[pa.RecordBatch], partitions: Sequence[FilePartition]
+def _write_batches(
+    storage: Storage, folder: str, batches: Sequence[pa.RecordBatch], partitions: Sequence[FilePartition]
 ) -> list[DataFile]:
-    if not held:
+    if not batches:
         return []
-    schema = held[-1].schema
+    schema = batches[-1].schema
     whole = [
-        each
-        if len(each.schema) == len(schema)
+        batch
+        if len(batch.schema) == len(schema)
         else pa.RecordBatch.from_arrays(
             [
-                each.column(field.name) if field.name in each.schema.names else pa.nulls(each.num_rows, field.type)
+                batch.column(field.name) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
                 for field in schema
             ],
             schema=schema,
         )
-        for each in held
+        for batch in batches
     ]
     return write_rows(storage, folder, schema, pa.Table.from_batches(whole, schema), partitions)
 
@@ -175,8 +177,8 @@ class _Layout:
     pages: dict[str, Pages] = field(default_factory=dict)
 
 
-@functools.lru_cache(maxsize=_KEPT)
-def _kept_layout(uri: str, path: str, size: int) -> _Layout:
+@functools.lru_cache(maxsize=_CACHED_FILES)
+def _cached_layout(uri: str, path: str, size: int) -> _Layout:
     return _Layout()
 
 
@@ -194,7 +196,7 @@ class OpenedFile:
         layout: _Layout,
         deleted: NDArray[np.uint64],
         paged: PagedSource | None = None,
-        some: NDArray[np.int64] | None = None,
+        row_numbers: NDArray[np.int64] | None = None,
         constants: Sequence[tuple[str, pa.Scalar]] = (),
     ) -> None:
         """Take the open file.
@@ -209,7 +211,7 @@ class OpenedFile:
         """
         self._source, self._layout, self._paged = source, layout, paged
         self._deleted = deleted
-        self._some = some
+        self._row_numbers = row_numbers
         self._constants = dict(constants)
         if layout.schema is None:
             layout.rows, layout.schema = self._file.rows, self._file.schema
@@ -218,26 +220,26 @@ class OpenedFile:
     def _file(self) -> ParquetFile:
         return ParquetFile(self._source)
 
-    def only(self, some: NDArray[np.int64]) -> OpenedFile:
+    def only(self, row_numbers: NDArray[np.int64]) -> OpenedFile:
         """Return the same file with only those of some rows that are there, by their numbers in the file, in order."""
         constants = [*self._constants.items()]
-        return OpenedFile(self._source, self._layout, self._deleted, self._paged, some, constants)
+        return OpenedFile(self._source, self._layout, self._deleted, self._paged, row_numbers, constants)
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The numbers in the file of the rows that are there."""
-        if self._some is not None:
-            return np.setdiff1d(self._some, self._deleted.astype(np.int64), assume_unique=True)
-        is_there = np.ones(self._layout.rows, bool)
-        is_there[self._deleted] = False
-        return np.flatnonzero(is_there)
+        if self._row_numbers is not None:
+            return np.setdiff1d(self._row_numbers, self._deleted.astype(np.int64), assume_unique=True)
+        is_live = np.ones(self._layout.rows, bool)
+        is_live[self._deleted] = False
+        return np.flatnonzero(is_live)
 
     @property
     def rows(self) -> int:
         """The number of rows that are there."""
         return len(self.numbers)
 
-    def numbers_without(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def deleted_with(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the numbers in the file of all rows that are there no more, once some of those read are not."""
         return np.union1d(self._deleted.astype(np.int64), self.numbers[rows])
 
@@ -247,26 +249,26 @@ class OpenedFile:
         Columns with field ids are known by these, others by their names.
         """
         try:
-            there = names_in_file(self._layout.schema, schema, columns)
+            names_by_column = names_in_file(self._layout.schema, schema, columns)
         except ValueError as error:
             raise pa.ArrowInvalid(str(error)) from None
-        names = [there[name] for name in columns if name in there]
+        names = [names_by_column[name] for name in columns if name in names_by_column]
         table = None if names else pa.table({})
-        if names and self._some is not None and self._paged is not None:
+        if names and self._row_numbers is not None and self._paged is not None:
             table = self._paged.read_rows(names, self.numbers)
         if table is None:
             table = self._file.read(names)
-            if len(self._deleted) or self._some is not None:
+            if len(self._deleted) or self._row_numbers is not None:
                 table = table.take(pa.array(self.numbers))
         fields = [schema.field(name) for name in columns]
         return pa.table(
             [
-                table[there[each.name]].cast(each.type)
-                if each.name in there
-                else pa.repeat(self._constants[each.name].cast(each.type), self.rows)
-                if each.name in self._constants
-                else pa.nulls(self.rows, each.type)
-                for each in fields
+                table[names_by_column[field.name]].cast(field.type)
+                if field.name in names_by_column
+                else pa.repeat(self._constants[field.name].cast(field.type), self.rows)
+                if field.name in self._constants
+                else pa.nulls(self.rows, field.type)
+                for field in fields
             ],
             schema=pa.schema(fields),
         )
@@ -283,7 +285,7 @@ def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | Non
     deleted = np.zeros(0, np.uint64) if file.vector is None else file.vector.read(storage, folder)
     path = below(folder, file.path)
     # Little is to be read of files that were read before: what was known of them then is kept.
-    layout = _Layout() if few is None else _kept_layout(storage.uri, path, file.size)
+    layout = _Layout() if few is None else _cached_layout(storage.uri, path, file.size)
     is_little = few is not None and storage.limits.row_read_bytes * few < file.size
     with storage.open(path, file.size, few=is_little) as source:
         try:
@@ -293,21 +295,21 @@ def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | Non
                 raise DamagedError(f"{storage.uri_of(folder)}/{file.path} has fewer rows than its deletion vector")
             yield opened
         except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-            if not is_of_content(error):
+            if not is_content_error(error):
                 raise
             raise DamagedError(f"{storage.uri_of(folder)}/{file.path} is damaged: {first_line(error)}") from None
 
 
 def count_rows(storage: Storage, folder: str, file: DataFile) -> int:
     """Return the number of all of a data file's rows. Raises what `open_data_file` does."""
-    with open_data_file(storage, folder, replace(file, vector=None)) as there:
-        return there.rows
+    with open_data_file(storage, folder, replace(file, vector=None)) as opened:
+        return opened.rows
 
 
 def read_rows(storage: Storage, folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
     """Return columns of a data file. Raises what `open_data_file` does."""
-    with open_data_file(storage, folder, file) as there:
-        return there.read(schema, columns)
+    with open_data_file(storage, folder, file) as opened:
+        return opened.read(schema, columns)
 
 
 def _parts(rows: pa.Table, limits: Limits) -> Iterator[pa.Table]:
@@ -327,10 +329,12 @@ def _write_file(
     partition: tuple[PartitionValue, ...],
 ) -> DataFile:
     sink, whole = pa.BufferOutputStream(), rows.cast(file_schema(schema))
-    for each, value in zip(partitions, partition, strict=True):
+    for file_partition, value in zip(partitions, partition, strict=True):
         # Some readers look for the values in the file alone, or in its path, which has none.
-        if each.own_field is not None:
-            whole = whole.append_column(each.own_field, pa.repeat(each.scalar(value), rows.num_rows))
+        if file_partition.own_field is not None:
+            whole = whole.append_column(
+                file_partition.own_field, pa.repeat(file_partition.scalar(value), rows.num_rows)
+            )
     # Files are rewritten often, so that the fastest compression costs least.
     pq.write_table(
         whole,
@@ -345,14 +349,14 @@ def _write_file(
     data = sink.getvalue()
     limits = storage.limits
     is_full = 2 * rows.num_rows >= limits.file_rows or 2 * rows.nbytes >= limits.file_bytes
-    path = f"part-{uuid.uuid4().hex}{_FULL if is_full else '.parquet'}"
+    path = f"part-{uuid.uuid4().hex}{_FULL_SUFFIX if is_full else '.parquet'}"
     storage.write(f"{folder}/{path}", memoryview(data).cast("B"))
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows), partition=partition)
 
 
 def _with_dictionaries(rows: pa.Table) -> bool | list[str]:
     """Return the columns that are written with a dictionary: one of values that all differ is read for nothing."""
-    if any(pa.types.is_nested(each.type) for each in rows.schema):
+    if any(pa.types.is_nested(field.type) for field in rows.schema):
         return True
-    first = rows.slice(0, _LOOKED_AT)
+    first = rows.slice(0, _SAMPLE)
     return [name for name in first.column_names if pc.count_distinct(first[name], mode="all").as_py() < first.num_rows]

@@ -74,19 +74,19 @@ class DeletionVector:
             DamagedError: it is not there, or is not what was written.
             StorageError: the destination cannot be read.
         """
-        where, data = folder, self.data
+        path, data = folder, self.data
         if self.location is not None:
-            where = below(folder, self.location.path)
-            data = _read_framed(storage, where, self.location)
-        found = None
+            path = below(folder, self.location.path)
+            data = _read_framed(storage, path, self.location)
+        bitmap = None
         if data.startswith(_MAGIC):
             try:
-                found = BitMap64.deserialize(data[len(_MAGIC) :])
+                bitmap = BitMap64.deserialize(data[len(_MAGIC) :])
             except ValueError:
-                found = None
-        if found is None or len(found) != self.count:
-            raise _damaged(storage, where)
-        return np.frombuffer(found.to_array(), np.uint64)
+                bitmap = None
+        if bitmap is None or len(bitmap) != self.count:
+            raise _damaged(storage, path)
+        return np.frombuffer(bitmap.to_array(), np.uint64)
 
 
 def framed(data: bytes) -> bytes:
@@ -97,9 +97,9 @@ def framed(data: bytes) -> bytes:
 def _read_framed(storage: Storage, path: str, location: VectorLocation) -> bytes:
     with storage.open(path, location.end) as file:
         file.seek(location.offset)
-        found = file.read(location.end - location.offset)
-    data = found[_FRAME.size : -_FRAME.size]
-    if framed(data) != found or len(data) != location.size:
+        frame = file.read(location.end - location.offset)
+    data = frame[_FRAME.size : -_FRAME.size]
+    if framed(data) != frame or len(data) != location.size:
         raise _damaged(storage, path)
     return data
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.store_files import StoreFile
-from logicalrep.pipeline.storage.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, read_struct, written
+from logicalrep.pipeline.storage.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, encoded, read_struct
 
 _Ints = NDArray[np.int64]
 _MAGIC = b"PAR1"
@@ -47,7 +47,7 @@ class Pages:
     column: Struct
     """The metadata of the column."""
 
-    def of(self, rows: _Ints) -> _Ints:
+    def page_numbers(self, rows: _Ints) -> _Ints:
         """Return the numbers of the pages that have some rows."""
         return np.unique(np.searchsorted(self.first_rows, rows, "right") - 1)
 
@@ -59,10 +59,10 @@ class Pages:
 class PagedSource:
     """A Parquet file of which pages are read one by one."""
 
-    def __init__(self, source: IO[bytes], size: int, known: dict[str, Pages] | None = None) -> None:
+    def __init__(self, source: IO[bytes], size: int, pages: dict[str, Pages] | None = None) -> None:
         """Take the open file, its size in bytes, and the pages of columns that are known of it, which are added to."""
         self._source, self._size = source, size
-        self._known = {} if known is None else known
+        self._pages = {} if pages is None else pages
 
     def read_rows(self, columns: Sequence[str], rows: _Ints) -> pa.Table | None:
         """Return columns of some rows, by their numbers in ascending order.
@@ -71,20 +71,24 @@ class PagedSource:
         pages are. Raises pyarrow.ArrowInvalid if the pages are none.
         """
         try:
-            others = [name for name in columns if name not in self._known]
-            if others:
-                self._known |= _read_pages(self._source, self._size, others)
-            pages = {name: self._known[name] for name in columns}
+            unread = [name for name in columns if name not in self._pages]
+            if unread:
+                self._pages |= _read_pages(self._source, self._size, unread)
+            pages = {name: self._pages[name] for name in columns}
         except (ValueError, LookupError):
             return None
-        wanted = {name: each.of(rows) for name, each in pages.items()}
-        size = sum(int(pages[name].sizes[some].sum()) for name, some in wanted.items())
-        if _SPARSE * size > sum(int(each.sizes.sum()) for each in pages.values()):
+        page_numbers = {name: column_pages.page_numbers(rows) for name, column_pages in pages.items()}
+        size = sum(int(pages[name].sizes[numbers].sum()) for name, numbers in page_numbers.items())
+        if _SPARSE * size > sum(int(column_pages.sizes.sum()) for column_pages in pages.values()):
             return None
-        read = iter(_read_parts(self._source, [pages[name].bounds(page) for name in columns for page in wanted[name]]))
+        data = iter(
+            _read_parts(self._source, [pages[name].bounds(page) for name in columns for page in page_numbers[name]])
+        )
         return pa.table(
             {
-                name: _rows_of_pages(self._source, pages[name], wanted[name], [next(read) for _ in wanted[name]], rows)
+                name: _rows_in_pages(
+                    self._source, pages[name], page_numbers[name], [next(data) for _ in page_numbers[name]], rows
+                )
                 for name in columns
             }
         )
@@ -107,16 +111,16 @@ def _read_pages(source: IO[bytes], size: int, columns: Sequence[str]) -> dict[st
         if len(path) == 1 and path[0] in columns:
             chunks[path[0]] = chunk
     indexes = _read_parts(source, [(chunk[4][1], chunk[4][1] + chunk[5][1]) for chunk in chunks.values()])
-    found: dict[str, Pages] = {}
+    pages: dict[str, Pages] = {}
     for (name, chunk), index in zip(chunks.items(), indexes, strict=True):
         column = chunk[3][1]
         offsets, sizes, rows = _locations(index)
         dictionary = (column[11][1], int(offsets[0])) if 11 in column else None
         first_rows = np.append(rows, group[3][1])
-        found[name] = Pages(offsets, sizes, first_rows, dictionary, elements[0], leaves[name], column)
-    if len(found) < len(columns):
+        pages[name] = Pages(offsets, sizes, first_rows, dictionary, elements[0], leaves[name], column)
+    if len(pages) < len(columns):
         raise LookupError("a column that is nested")
-    return found
+    return pages
 
 
 def _locations(data: bytes) -> tuple[_Ints, _Ints, _Ints]:
@@ -136,40 +140,42 @@ def _locations(data: bytes) -> tuple[_Ints, _Ints, _Ints]:
     bytes_ = np.frombuffer(data, np.uint8, offset=at)
     # Headers have one byte, and a number ends with the first byte below 128.
     ends = np.flatnonzero(bytes_ < 128)[: 7 * count].reshape(count, 7)
-    for number, wanted in enumerate(_LOCATION):
-        if wanted is not None and not (bytes_[ends[:, number]] == wanted).all():
+    for number, expected in enumerate(_LOCATION):
+        if expected is not None and not (bytes_[ends[:, number]] == expected).all():
             raise ValueError("another form of locations")
     numbers = []
     for number in (1, 3, 5):
         first, last = ends[:, number - 1] + 1, ends[:, number]
         value = np.zeros(count, np.int64)
         for byte in range(int((last - first).max(initial=0)) + 1):
-            is_there = first + byte <= last
+            is_in_number = first + byte <= last
             part = bytes_[np.minimum(first + byte, last)].astype(np.int64) & 127
-            value |= np.where(is_there, part << (7 * byte), 0)
-        # Numbers are written as zigzag; none here is negative.
+            value |= np.where(is_in_number, part << (7 * byte), 0)
+        # Numbers are encoded as zigzag; none here is negative.
         numbers.append(value >> 1)
     return numbers[0], numbers[1], numbers[2]
 
 
-def _rows_of_pages(source: IO[bytes], pages: Pages, wanted: _Ints, parts: list[bytes], rows: _Ints) -> pa.ChunkedArray:
+def _rows_in_pages(
+    source: IO[bytes], pages: Pages, page_numbers: _Ints, parts: list[bytes], rows: _Ints
+) -> pa.ChunkedArray:
     """Return a column of some rows, from the pages that have them; a dictionary that they need is read."""
-    needs_dictionary = any(map(_is_of_dictionary, parts))
-    first = _read_parts(source, [pages.dictionary]) if needs_dictionary and pages.dictionary is not None else []
-    begins = len(_MAGIC) + sum(map(len, first))
-    parts = [_MAGIC, *first, *parts]
-    counts = np.diff(pages.first_rows)[wanted]
+    needs_dictionary = any(map(_has_dictionary_values, parts))
+    dictionary = _read_parts(source, [pages.dictionary]) if needs_dictionary and pages.dictionary is not None else []
+    begins = len(_MAGIC) + sum(map(len, dictionary))
+    parts = [_MAGIC, *dictionary, *parts]
+    counts = np.diff(pages.first_rows)[page_numbers]
     total = int(counts.sum())
-    footer = _footer(pages, begins, sum(map(len, parts)) - len(_MAGIC), total, has_dictionary=bool(first))
+    footer = _footer(pages, begins, sum(map(len, parts)) - len(_MAGIC), total, has_dictionary=bool(dictionary))
     data = b"".join([*parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
     table = ParquetFile(pa.BufferReader(data)).read()
     # The number of each row among those of these pages.
-    page = np.searchsorted(wanted, np.searchsorted(pages.first_rows, rows, "right") - 1)
-    before = np.cumsum(counts) - counts
-    return table.column(0).take(pa.array(rows - pages.first_rows[wanted][page] + before[page]))
+    indexes = np.searchsorted(page_numbers, np.searchsorted(pages.first_rows, rows, "right") - 1)
+    starts = np.cumsum(counts) - counts
+    return table.column(0).take(pa.array(rows - pages.first_rows[page_numbers][indexes] + starts[indexes]))
 
 
-def _is_of_dictionary(page: bytes) -> bool:
+def _has_dictionary_values(page: bytes) -> bool:
     """Return whether the values of a data page are numbers of those in a dictionary."""
     header, _ = read_struct(page)
     encoding = header[5][1][2][1] if 5 in header else header[8][1][4][1]
@@ -184,7 +190,7 @@ def _footer(pages: Pages, begins: int, size: int, rows: int, *, has_dictionary: 
         column[11] = (I64, len(_MAGIC))
     chunk: Struct = {2: (I64, 0), 3: (STRUCT, column)}
     group: Struct = {1: (LIST, (STRUCT, [chunk])), 2: (I64, size), 3: (I64, rows)}
-    root: Struct = {**{number: each for number, each in pages.root.items() if number != 5}, 5: (I32, 1)}
+    root: Struct = {**{number: value for number, value in pages.root.items() if number != 5}, 5: (I32, 1)}
     root = dict(sorted(root.items()))
     metadata: Struct = {
         1: (I32, 2),
@@ -193,7 +199,7 @@ def _footer(pages: Pages, begins: int, size: int, rows: int, *, has_dictionary: 
         4: (LIST, (STRUCT, [group])),
         6: (BINARY, b"logicalrep"),
     }
-    return written(metadata)
+    return encoded(metadata)
 
 
 def _read_parts(source: IO[bytes], parts: Sequence[tuple[int, int]]) -> list[bytes]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-def is_of_content(error: Exception) -> bool:
+def is_content_error(error: Exception) -> bool:
     """Return whether an error of reading a Parquet file is of its bytes, and not of the way to them, or of the memory.
 
     Arrow raises OSError, without a number, where it cannot decompress a page or read a footer.

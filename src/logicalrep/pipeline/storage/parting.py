@@ -41,7 +41,10 @@ def parted(
 
 def partition_of(partitions: Sequence[FilePartition], rows: pa.Table) -> tuple[PartitionValue, ...]:
     """Return the values of the file partitions that the first row has."""
-    return tuple(_value(each.values_of(rows.column(each.source).slice(0, 1).combine_chunks())) for each in partitions)
+    return tuple(
+        _value(partition.values_of(rows.column(partition.source).slice(0, 1).combine_chunks()))
+        for partition in partitions
+    )
 
 
 def partitions_of(partitions: Sequence[FilePartition], rows: pa.Table) -> set[tuple[PartitionValue, ...]]:
@@ -52,37 +55,37 @@ def partitions_of(partitions: Sequence[FilePartition], rows: pa.Table) -> set[tu
     return {partition_of(partitions, rows.slice(first)) for first in firsts}
 
 
-def taken_out(
+def split_off(
     partitions: Sequence[FilePartition], rows: pa.Table, partition: tuple[PartitionValue, ...]
 ) -> tuple[pa.Table, pa.Table]:
     """Return the rows that have these values of the file partitions, and the others."""
     if not partitions:
         return rows, rows.slice(0, 0)
-    found = np.ones(rows.num_rows, bool)
-    for each, value in zip(partitions, partition, strict=True):
-        values = each.values_of(rows.column(each.source).combine_chunks())
+    is_match = np.ones(rows.num_rows, bool)
+    for file_partition, value in zip(partitions, partition, strict=True):
+        values = file_partition.values_of(rows.column(file_partition.source).combine_chunks())
         is_equal = values.is_null() if value is None else pc.equal(values, value).fill_null(False)
-        found &= is_equal.to_numpy(zero_copy_only=False)
-    return rows.filter(pa.array(found)), rows.filter(pa.array(~found))
+        is_match &= is_equal.to_numpy(zero_copy_only=False)
+    return rows.filter(pa.array(is_match)), rows.filter(pa.array(~is_match))
 
 
 def _codes(partitions: Sequence[FilePartition], rows: pa.Table) -> NDArray[np.int64]:
     """Return a number for each row, the same for rows of the same file partition, from 0 on."""
     codes = np.zeros(rows.num_rows, np.int64)
-    for each in partitions:
-        column = rows.column(each.source)
-        distinct = each.values_of(column.combine_chunks()).dictionary_encode("encode")
+    for partition in partitions:
+        column = rows.column(partition.source)
+        distinct = partition.values_of(column.combine_chunks()).dictionary_encode("encode")
         codes = codes * len(distinct.dictionary) + distinct.indices.to_numpy(zero_copy_only=False)
         # Numbers of the combinations that there are: so they stay small, however many columns there are.
         codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
         if int(codes.max()) >= MOST_PARTITIONS:
             raise PartitionColumnError(
-                f"{rows.num_rows:,} rows are in more than {MOST_PARTITIONS:,} partitions by {each.name}, each with a "
-                "file of its own: partition by fewer values, as bucket(16, COLUMN) or month(COLUMN) do"
+                f"{rows.num_rows:,} rows are in more than {MOST_PARTITIONS:,} partitions by {partition.name}, "
+                "each with a file of its own: partition by fewer values, as bucket(16, COLUMN) or month(COLUMN) do"
             )
     return codes
 
 
-def _value(one: pa.Array) -> PartitionValue:
-    value: PartitionValue = one[0].as_py()
+def _value(values: pa.Array) -> PartitionValue:
+    value: PartitionValue = values[0].as_py()
     return value

@@ -42,10 +42,10 @@ def statistics_columns(schema: pa.Schema) -> list[str]:
 
 def statistics_of(rows: pa.Table) -> Statistics:
     """Return the statistics of a file's rows."""
-    found = Statistics()
+    statistics = Statistics()
     for name in statistics_columns(rows.schema):
         column = rows.column(name)
-        found.nulls[name] = column.null_count
+        statistics.nulls[name] = column.null_count
         if column.null_count == len(column):
             continue
         bounds = pc.min_max(column)
@@ -58,9 +58,9 @@ def statistics_of(rows: pa.Table) -> Statistics:
             if greatest[_LONGEST_TEXT] == LAST:
                 return Statistics()
             greatest = greatest[:_LONGEST_TEXT] + LAST
-        found.least[name] = least[:_LONGEST_TEXT] if isinstance(least, str) else least
-        found.greatest[name] = greatest
-    return found
+        statistics.least[name] = least[:_LONGEST_TEXT] if isinstance(least, str) else least
+        statistics.greatest[name] = greatest
+    return statistics
 
 
 def _has_bounds(type_: pa.DataType) -> bool:

@@ -27,8 +27,8 @@ from logicalrep_runtime.visible import secrets_of, without_secrets
 _Result = TypeVar("_Result")
 
 _STORE = re.compile(r"(s3|s3a|gs|abfs|abfss)://[^/?#]+(/[^?#]*)?")
-_CODE = re.compile("%[0-9A-Fa-f]{2}")
-_OF_ENVIRONMENT = (
+_PERCENT_CODE = re.compile("%[0-9A-Fa-f]{2}")
+_ENVIRONMENT_VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
@@ -112,7 +112,7 @@ class Storage:
     def __post_init__(self) -> None:
         if self.is_local:
             path = os.path.abspath(os.path.expanduser(self.uri.removeprefix("file://")))
-            _refuse_codes(path, path)
+            _refuse_percent_codes(path, path)
             object.__setattr__(self, "uri", path)
             return
         if not _STORE.fullmatch(self.uri):
@@ -120,13 +120,13 @@ class Storage:
                 f"{self.uri} is not a destination for tables: name a folder, or a URI such as s3://bucket/folder, "
                 "gs://bucket/folder or abfss://container@account.dfs.core.windows.net/folder"
             )
-        _refuse_codes(self.uri, unquote(self.uri))
+        _refuse_percent_codes(self.uri, unquote(self.uri))
         options = {name.lower(): value for name, value in self.storage_options.items()}
         if self.uri.startswith("s3"):
-            found = {name.lower(): os.environ[name] for name in _OF_ENVIRONMENT if name in os.environ}
+            variables = {name.lower(): os.environ[name] for name in _ENVIRONMENT_VARIABLES if name in os.environ}
             if "aws_endpoint" in options:
-                found.pop("aws_endpoint_url", None)
-            options = found | options
+                variables.pop("aws_endpoint_url", None)
+            options = variables | options
             _refuse_plain_http(self.uri, options)
         object.__setattr__(self, "uri", self.uri.rstrip("/"))
         object.__setattr__(self, "storage_options", options)
@@ -194,7 +194,7 @@ class Storage:
         except UnreadableError as error:
             raise DamagedError(f"{self.uri_of(path)} is not read: {error}") from None
         except (OSError, BaseError) as error:
-            raise StorageError(f"{self.uri_of(path)}: {self._words(error)}") from None
+            raise StorageError(f"{self.uri_of(path)}: {self._description(error)}") from None
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file, or replace it as a whole.
@@ -260,10 +260,10 @@ class Storage:
         except (NotSupportedError, NoLinksError) as error:
             raise InvalidDestinationError(
                 f"{self.uri} cannot refuse to replace a file, and so cannot keep two writers apart: use another "
-                f"destination ({self._words(error)})"
+                f"destination ({self._description(error)})"
             ) from None
         except (OSError, BaseError, ValueError) as error:
-            raise StorageError(f"{self.uri_of(path)}: {self._words(error)}") from None
+            raise StorageError(f"{self.uri_of(path)}: {self._description(error)}") from None
 
     @cached_property
     def _files(self) -> LocalFiles | StoreFiles:
@@ -272,14 +272,16 @@ class Storage:
         try:
             return StoreFiles(self.uri, self.storage_options, self.limits)
         except (OSError, BaseError, ValueError) as error:
-            raise InvalidDestinationError(f"{self.uri} is not a destination for tables: {self._words(error)}") from None
+            raise InvalidDestinationError(
+                f"{self.uri} is not a destination for tables: {self._description(error)}"
+            ) from None
 
-    def _words(self, error: BaseException) -> str:
+    def _description(self, error: BaseException) -> str:
         return without_secrets(first_line(error), secrets_of(self.storage_options))
 
 
-def _refuse_codes(uri: str, path: str) -> None:
-    if code := _CODE.search(path):
+def _refuse_percent_codes(uri: str, path: str) -> None:
+    if code := _PERCENT_CODE.search(path):
         raise InvalidDestinationError(
             f"{uri} is not a destination for tables, as programs that read Delta tables would take its {code[0]} for "
             "another character: name a folder without it"

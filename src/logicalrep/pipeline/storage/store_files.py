@@ -19,7 +19,7 @@ from logicalrep.pipeline.storage.local_files import refuse_large
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
 
-_OF_CLIENT = re.compile(
+_CLIENT_OPTION = re.compile(
     r"(?:aws_|azure_|google_)?"
     r"(allow_http|allow_invalid_certificates|connect_timeout|default_content_type|pool_idle_timeout|"
     r"pool_max_idle_per_host|proxy_ca_certificate|proxy_excludes|proxy_url|randomize_addresses|read_timeout|timeout|"
@@ -45,9 +45,9 @@ class StoreFiles:
         """
         self._most_whole = limits.whole_file_bytes
         retries: RetryConfig = {"max_retries": limits.store_retries, "retry_timeout": timedelta(seconds=60)}
-        of_client = {name: match[1] for name in options if (match := _OF_CLIENT.fullmatch(name))}
-        config = {name: value for name, value in options.items() if name not in of_client}
-        client = {short: options[name] for name, short in of_client.items()}
+        client_names = {name: match[1] for name in options if (match := _CLIENT_OPTION.fullmatch(name))}
+        config = {name: value for name, value in options.items() if name not in client_names}
+        client = {short: options[name] for name, short in client_names.items()}
         self._store = from_url(uri, config=config, client_options=client, retry_config=retries)  # type: ignore[call-overload]
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
@@ -113,8 +113,8 @@ class _Ranges(io.RawIOBase):
         self._size, self._most_whole = size, most_whole
         self._at = 0
         # What is read first: the end of a Parquet file tells what is in it. Of a small file it may be all later.
-        self._kept_from = size
-        self._kept = b""
+        self._cached_from = size
+        self._cached = b""
 
     def readable(self) -> bool:
         return True
@@ -135,21 +135,21 @@ class _Ranges(io.RawIOBase):
         return length
 
     def _read(self, start: int, end: int) -> memoryview:
-        if not self._kept and start >= self._size - _END:
-            self._keep(max(self._size - _END, 0))
-        elif start < self._kept_from and self._size <= self._most_whole:
-            self._keep(0)
-        if start >= self._kept_from:
-            return memoryview(self._kept)[start - self._kept_from : end - self._kept_from]
+        if not self._cached and start >= self._size - _END:
+            self._cache(max(self._size - _END, 0))
+        elif start < self._cached_from and self._size <= self._most_whole:
+            self._cache(0)
+        if start >= self._cached_from:
+            return memoryview(self._cached)[start - self._cached_from : end - self._cached_from]
         return memoryview(obstore.get_range(self._store, self._path, start=start, end=end))
 
-    def _keep(self, start: int) -> None:
-        self._kept = obstore.get_range(self._store, self._path, start=start, end=self._size).to_bytes()
-        self._kept_from = start
+    def _cache(self, start: int) -> None:
+        self._cached = obstore.get_range(self._store, self._path, start=start, end=self._size).to_bytes()
+        self._cached_from = start
 
     def read_parts(self, parts: Sequence[tuple[int, int]]) -> list[bytes]:
-        asked = [part for part in parts if part[0] < self._kept_from]
-        starts, ends = [start for start, _ in asked], [end for _, end in asked]
-        found = obstore.get_ranges(self._store, self._path, starts=starts, ends=ends, coalesce=_GAP) if asked else []
-        by_part = dict(zip(asked, found, strict=True))
+        missing = [part for part in parts if part[0] < self._cached_from]
+        starts, ends = [start for start, _ in missing], [end for _, end in missing]
+        ranges = obstore.get_ranges(self._store, self._path, starts=starts, ends=ends, coalesce=_GAP) if missing else []
+        by_part = dict(zip(missing, ranges, strict=True))
         return [bytes(by_part[part]) if part in by_part else bytes(self._read(*part)) for part in parts]

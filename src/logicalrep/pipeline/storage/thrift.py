@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as the footer of a Parquet file needs it: what was read can be written again.
+"""Thrift's compact protocol, as far as the footer of a Parquet file needs it: what was read can be encoded again.
 
 Source: "Thrift Compact Protocol Encoding" of Apache Thrift.
 """
@@ -17,7 +17,7 @@ TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range
 
 def read_struct(data: bytes, at: int = 0) -> tuple[Struct, int]:
     """Return the struct at an offset, and the offset behind it. Raises ValueError or IndexError if there is none."""
-    found: Struct = {}
+    fields: Struct = {}
     number = 0
     while (header := data[at]) != 0:
         at += 1
@@ -27,22 +27,22 @@ def read_struct(data: bytes, at: int = 0) -> tuple[Struct, int]:
             number, at = _read_integer(data, at)
         type_ = header & 15
         if type_ in (TRUE, FALSE):
-            found[number] = (type_, None)
+            fields[number] = (type_, None)
         else:
             value, at = _read_value(data, at, type_)
-            found[number] = (type_, value)
-    return found, at + 1
+            fields[number] = (type_, value)
+    return fields, at + 1
 
 
-def written(fields: Struct) -> bytes:
+def encoded(fields: Struct) -> bytes:
     """Return the bytes of a struct."""
-    parts, before = [], 0
+    parts, last_number = [], 0
     for number, (type_, value) in fields.items():
-        step = number - before
-        parts.append(bytes([step << 4 | type_]) if 0 < step < 16 else bytes([type_]) + _integer(number))
+        step = number - last_number
+        parts.append(bytes([step << 4 | type_]) if 0 < step < 16 else bytes([type_]) + _encoded_integer(number))
         if type_ not in (TRUE, FALSE):
-            parts.append(_value(type_, value))
-        before = number
+            parts.append(_encoded_value(type_, value))
+        last_number = number
     return b"".join(parts) + b"\0"
 
 
@@ -56,31 +56,35 @@ def _read_value(data: bytes, at: int, type_: int) -> tuple[Any, int]:
         return data[at : at + size], at + size
     if type_ in (LIST, SET):
         header, at = data[at], at + 1
-        size, of = header >> 4, header & 15
+        size, item_type = header >> 4, header & 15
         if size == 15:
             size, at = _read_varint(data, at)
         items = []
         for _ in range(size):
-            item, at = _read_value(data, at, of)
+            item, at = _read_value(data, at, item_type)
             items.append(item)
-        return (of, items), at
+        return (item_type, items), at
     size = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8}.get(type_, 0)
     if not size:
         raise ValueError(f"Thrift's type {type_} is in no footer")
     return data[at : at + size], at + size
 
 
-def _value(type_: int, value: Any) -> bytes:
+def _encoded_value(type_: int, value: Any) -> bytes:
     if type_ in (I16, I32, I64):
-        return _integer(value)
+        return _encoded_integer(value)
     if type_ == STRUCT:
-        return written(value)
+        return encoded(value)
     if type_ == BINARY:
-        return _varint(len(value)) + bytes(value)
+        return _encoded_varint(len(value)) + bytes(value)
     if type_ in (LIST, SET):
-        of, items = value
-        header = bytes([len(items) << 4 | of]) if len(items) < 15 else bytes([0xF0 | of]) + _varint(len(items))
-        return header + b"".join(_value(of, item) for item in items)
+        item_type, items = value
+        header = (
+            bytes([len(items) << 4 | item_type])
+            if len(items) < 15
+            else bytes([0xF0 | item_type]) + _encoded_varint(len(items))
+        )
+        return header + b"".join(_encoded_value(item_type, item) for item in items)
     return bytes(value)
 
 
@@ -100,7 +104,7 @@ def _read_integer(data: bytes, at: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at
 
 
-def _varint(value: int) -> bytes:
+def _encoded_varint(value: int) -> bytes:
     parts = bytearray()
     while value > 127:
         parts.append(value & 127 | 128)
@@ -109,5 +113,5 @@ def _varint(value: int) -> bytes:
     return bytes(parts)
 
 
-def _integer(value: int) -> bytes:
-    return _varint(value << 1 if value >= 0 else (~value << 1) | 1)
+def _encoded_integer(value: int) -> bytes:
+    return _encoded_varint(value << 1 if value >= 0 else (~value << 1) | 1)

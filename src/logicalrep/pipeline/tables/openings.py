@@ -146,7 +146,7 @@ class Openings:
         if was_stopped:
             # With other settings, the load may succeed.
             return OTHER_SETTINGS if has_other_settings else None
-        difference = since.restored or since.changed_by_others or self._lost_changes(table, copy)
+        difference = since.restored or since.foreign_change or self._lost_changes(table, copy)
         if difference is not None:
             return difference
         if self._is_beyond_proof(table, copy):

@@ -189,7 +189,7 @@ class Table:
             phase=phase.name,
             error=self.behind_reason,
             companions={name: companion_head.version for name, companion_head in companions.items()},
-            rows=None if copy is None else sum(file.rows_there for file in list(copy.stored.files.values())),
+            rows=None if copy is None else sum(file.live_rows for file in list(copy.stored.files.values())),
             commit_timestamp=self.committed,
             progress=progress,
             refused=phase.pending.refused if isinstance(phase, Held) else None,

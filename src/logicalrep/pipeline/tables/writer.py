@@ -110,7 +110,7 @@ class TableWriter:
             since = since.with_companion(self._patience.run(partial(compare_companion, companion, head)))
         whole = replace(copy, companions=companions or {})
         for stored in whole.stored_tables:
-            self._patience.run(partial(stored.keep_for, self._keep_hours))
+            self._patience.run(partial(stored.set_retention, self._keep_hours))
         return whole, since, companions is not None
 
     def adopt(self, table: Table, copy: Copy, head: Lsn) -> None:
@@ -274,7 +274,7 @@ class TableWriter:
             try:
                 return action()
             except (DamagedError, CompanionDamagedError) as error:
-                stored.refuse_others()
+                stored.refuse_unknown_commits()
                 # No load restores the files of a companion table.
                 raise damaged(stored.folder, error) if stored.table.companion is not None else error from None
 

@@ -102,7 +102,7 @@ def _rows_gone_since(stored: StoredTable, before: Sequence[DataFile], now: Seque
             ]
             since = np.setdiff1d(marked[1], marked[0])
             found.append(first + since - np.searchsorted(marked[0], since))
-        first += old.rows_there
+        first += old.live_rows
     return np.concatenate(found)
 
 

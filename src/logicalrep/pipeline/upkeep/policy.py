@@ -25,9 +25,9 @@ def due_files(table: TableSpec, files: Collection[DataFile], limits: Limits) -> 
     Files of different file partitions stay apart. Of files that become fewer, the smallest one of each file partition
     stays apart too, as it takes in new rows.
     """
-    worn = [file for file in files if limits.merged_share * (file.rows - file.rows_there) >= file.rows > 0]
+    worn = [file for file in files if limits.merged_share * (file.rows - file.live_rows) >= file.rows > 0]
     if worn:
-        return (max(worn, key=lambda file: file.rows - file.rows_there),)
+        return (max(worn, key=lambda file: file.rows - file.live_rows),)
     classes: dict[object, list[DataFile]] = {}
     growing: set[object] = set()
     for file in sorted((each for each in files if not each.is_full(limits)), key=lambda file: file.size):
@@ -48,6 +48,6 @@ def due_files(table: TableSpec, files: Collection[DataFile], limits: Limits) -> 
 
 def _class_of(file: DataFile, step: int) -> int:
     number, bound = 0, LEAST_ROWS
-    while file.rows_there >= bound:
+    while file.live_rows >= bound:
         number, bound = number + 1, bound * step
     return number

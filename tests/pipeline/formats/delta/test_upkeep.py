@@ -141,9 +141,9 @@ def test_another_program_keeps_the_old_versions_too(tmp_path: Path, monkeypatch:
     for version in range(reopened(storage).version):
         DeltaTable(storage.uri_of("public/t"), version=version).to_pyarrow_table()
     log = reopened(storage)
-    log.keep_for(1)
+    log.set_retention(1)
     version = log.version
-    log.keep_for(1)
+    log.set_retention(1)
     assert log.version == version
     DeltaTable(storage.uri_of("public/t")).vacuum(dry_run=False)
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())

@@ -152,7 +152,7 @@ def test_readers_return_the_current_rows(log: DeltaLog, tmp_path: Path, has_chec
     schema = log.table.schema
     own = [read_rows(log.storage, "public/t", file, schema, schema.names) for file in reopened.files.values()]
     assert as_dict(pa.concat_tables(own)) == expected()
-    assert sum(file.rows_there for file in reopened.files.values()) == ROWS
+    assert sum(file.live_rows for file in reopened.files.values()) == ROWS
     assert as_dict(read_delta(folder)) == expected()
     assert as_dict(polars.read_delta(folder).to_arrow()) == expected()
     assert polars.scan_delta(folder).select(polars.len()).collect().item() == ROWS

@@ -147,7 +147,7 @@ def test_a_branch_with_a_commit_of_its_own_stays_readable_and_so_does_main(place
     # Once the branch is dropped, so are its files.
     place.load().manage_snapshots().remove_branch("audit").commit()
     stored = place.stored()
-    stored.keep_for(0)
+    stored.set_retention(0)
     insert(stored, 1100, range(COUNT + 3, COUNT + 4))
     upkeep(stored, place)
     upkeep(place.stored(), place)
@@ -173,14 +173,14 @@ def test_a_tag_keeps_its_snapshot_and_files(place: Place) -> None:
 
 def test_a_tag_that_comes_while_upkeep_runs_keeps_its_snapshot(place: Place) -> None:
     stored = place.stored()
-    stored.keep_for(24)
+    stored.set_retention(24)
     age(place)
     retried(lambda: stored.maintain(24))
     tagged = place.load().metadata.snapshots[5].snapshot_id
     before = place.ids(tagged)
     place.load().manage_snapshots().create_tag(tagged, "month").commit()
     # The open table has not seen the tag.
-    retried(lambda: stored.keep_for(0))
+    retried(lambda: stored.set_retention(0))
     retried(lambda: insert(stored, 1010, range(COUNT, COUNT + 1)))
     upkeep(stored, place)
     assert place.ids_of("month") == before
@@ -191,7 +191,7 @@ def test_a_branch_keeps_as_many_snapshots_as_it_says(place: Place) -> None:
     stored = place.stored()
     manage, head = place.load().manage_snapshots(), place.snapshot().snapshot_id
     manage.create_branch(head, "three", min_snapshots_to_keep=3).create_branch(head, "one").commit()
-    retried(lambda: stored.keep_for(0))
+    retried(lambda: stored.set_retention(0))
     upkeep(stored, place)
     # In a catalog another retention is a snapshot of its own.
     last = place.snapshot().snapshot_id
@@ -275,7 +275,7 @@ def test_a_staged_snapshot_keeps_its_files_as_long_as_old_versions(place: Place)
     upkeep(place.stored(), place)
     assert place.ids(staged) == [0, *range(COUNT)]
     stored = place.stored()
-    stored.keep_for(0)
+    stored.set_retention(0)
     insert(stored, 1010, range(COUNT, COUNT + 1))
     assert staged not in {snapshot.snapshot_id for snapshot in place.load().metadata.snapshots}
     assert place.ids() == list(range(COUNT + 1))

@@ -110,12 +110,12 @@ def test_merges_and_row_changes_by_another_program_are_reported(tmp_path: Path) 
             "refs": {"main": {"snapshot-id": number, "type": "branch"}},
         }
         (folder / f"metadata/v{number}.metadata.json").write_text(json.dumps(there))
-        assert reopened(storage).changed_by_others(number - 1) == changes
+        assert reopened(storage).foreign_change(number - 1) == changes
         with pytest.raises(StorageError if changes is None else DamagedError, match=changes or "with the same rows"):
             insert(stored, 1000 + number, range(3, 5))
         assert stored.version == number
         insert(stored, 1000 + number, range(number, number + 1))
-    assert reopened(storage).changed_by_others(1) is None
+    assert reopened(storage).foreign_change(1) is None
 
 
 def test_marked_rows_are_positions_in_one_small_file_of_a_commit(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_marked_rows_are_positions_in_one_small_file_of_a_commit(tmp_path: Path)
     for number in range(3):
         delete(stored, 1001 + number, range(10 * number, 10 * number + 5))
     assert data in stored.files
-    assert stored.files[data].rows_there == 85
+    assert stored.files[data].live_rows == 85
     (manifest,) = (
         each
         for each in read_manifests(storage, path_of(storage, snapshot_of(tmp_path).manifest_list))
@@ -199,7 +199,7 @@ def test_a_file_that_is_noted_twice_is_deleted_once(tmp_path: Path) -> None:
     removed = removed_files.RemovedFiles(storage, "public/t")
     # A load that commits again follows what others have committed a second time.
     for _ in range(2):
-        removed.note({"a": 1}, {})
+        removed.record_commit({"a": 1}, {})
     removed.delete_surplus(0, -1)
     assert (len(removed), storage.list("public/t")) == (0, [])
     assert not removed.has_surplus(0, -1)

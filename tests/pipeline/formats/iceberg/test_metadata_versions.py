@@ -260,11 +260,11 @@ def test_commits_of_other_programs_are_reported(place: Place, operation: Operati
     # A process that starts then learns the same.
     started = place.process("two")
     assert started.last is not None
-    assert (started.versions.changed_by_others(started.last, -1) is None) == is_upkeep
-    assert started.versions.changed_by_others(before, -1) is None
+    assert (started.versions.foreign_change(started.last, -1) is None) == is_upkeep
+    assert started.versions.foreign_change(before, -1) is None
     if is_upkeep:
         assert started.commit() is not None
-        assert started.versions.changed_by_others(place.last(), -1) is None
+        assert started.versions.foreign_change(place.last(), -1) is None
         assert started.follow() == LaterCommits(started.last)
 
 
@@ -277,7 +277,7 @@ def test_changed_columns_are_reported(place: Place) -> None:
     assert ours.follow().changes == "another program has changed its columns"
     started = place.process("two")
     assert started.last is not None
-    assert started.versions.changed_by_others(started.last, -1) == "another program has changed its columns"
+    assert started.versions.foreign_change(started.last, -1) == "another program has changed its columns"
 
 
 def test_a_dropped_table_is_reported(place: Place) -> None:

@@ -50,7 +50,7 @@ def protocol(table: TableSpec) -> Action:
     return {"protocol": {**versions, "readerFeatures": features, "writerFeatures": features}}
 
 
-def unknown_features(reader: DeltaTable) -> list[str]:
+def unsupported_features(reader: DeltaTable) -> list[str]:
     """Return what a table asks of its readers, and our own does not do."""
     protocol = reader.protocol()
     if protocol.min_reader_version in (1, 3):
@@ -78,26 +78,26 @@ def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: i
         at: the time, in milliseconds since 1970.
     """
     own = ("delta.dataSkipping", _WRITES_VECTORS, _KEY)
-    others = {name: value for name, value in properties.items() if not name.startswith(own)}
+    configuration = {name: value for name, value in properties.items() if not name.startswith(own)}
     if table.marks_rows:
-        others[_WRITES_VECTORS] = "true"
+        configuration[_WRITES_VECTORS] = "true"
     if table.key is not None:
-        others[_KEY] = json.dumps(table.key_names, ensure_ascii=False)
+        configuration[_KEY] = json.dumps(table.key_names, ensure_ascii=False)
     return {
         "metaData": {
             "id": str(id_),
             **({} if table.comment is None else {"description": table.comment}),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": _schema_string(table),
-            "partitionColumns": [each.name for each in table.file_partitions],
-            "configuration": {**others, **_statistics_properties(table), TABLE: table.to_json()},
+            "partitionColumns": [partition.name for partition in table.file_partitions],
+            "configuration": {**configuration, **_statistics_properties(table), TABLE: table.to_json()},
             "createdTime": at,
         }
     }
 
 
 def _schema_string(table: TableSpec) -> str:
-    own = [each.own_field for each in table.file_partitions if each.own_field is not None]
+    own = [partition.own_field for partition in table.file_partitions if partition.own_field is not None]
     text = Schema.from_arrow(pa.schema([*table.stored, *own])).to_json()
     if not (comments := table.column_comments):
         return text
@@ -113,7 +113,7 @@ def _statistics_properties(table: TableSpec) -> dict[str, str]:
 
     Writers refuse a table of which one is a partition's.
     """
-    partitions = {each.name for each in table.file_partitions}
+    partitions = {partition.name for partition in table.file_partitions}
     columns = [name for name in statistics_columns(table.stored) if name not in partitions]
     if not columns:
         return {"delta.dataSkippingNumIndexedCols": "0"}
@@ -144,14 +144,17 @@ def add(table: TableSpec, file: DataFile, at: int, *, changes_data: bool) -> Act
             "size": file.size,
             "modificationTime": at,
             "dataChange": changes_data,
-            "stats": stats(file, {each.name for each in table.file_partitions}),
+            "stats": stats(file, {partition.name for partition in table.file_partitions}),
             **_vector(file),
         }
     }
 
 
 def _partition_values(table: TableSpec, file: DataFile) -> Action:
-    return {each.name: each.logged(value) for each, value in zip(table.file_partitions, file.partition, strict=True)}
+    return {
+        partition.name: partition.logged(value)
+        for partition, value in zip(table.file_partitions, file.partition, strict=True)
+    }
 
 
 def _vector(file: DataFile) -> Action:
@@ -160,17 +163,17 @@ def _vector(file: DataFile) -> Action:
 
 def stats(file: DataFile, partitions: Collection[str] = ()) -> str:
     """Return a file's statistics as a log has them: without the columns of partitions, whose values are there too."""
-    found, content = (
+    statistics, content = (
         file.statistics,
         {"numRecords": file.rows, **({} if file.vector is None else {"tightBounds": False})},
     )
-    if not found.nulls:
+    if not statistics.nulls:
         return json.dumps(content)
     # Escapes of characters beyond U+FFFF are read wrongly by delta-rs.
     bounds = {
-        "minValues": {name: _logged(value) for name, value in found.least.items() if name not in partitions},
-        "maxValues": {name: _logged(value) for name, value in found.greatest.items() if name not in partitions},
-        "nullCount": {name: count for name, count in found.nulls.items() if name not in partitions},
+        "minValues": {name: _logged(value) for name, value in statistics.least.items() if name not in partitions},
+        "maxValues": {name: _logged(value) for name, value in statistics.greatest.items() if name not in partitions},
+        "nullCount": {name: count for name, count in statistics.nulls.items() if name not in partitions},
     }
     return json.dumps({**content, **bounds}, ensure_ascii=False)
 
@@ -196,7 +199,7 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
         if not is_own:
             # Bounds of other programs may be cut texts, or times of fewer digits.
             least, greatest = (
-                {name: each for name, each in of.items() if type(each) is int} for of in (least, greatest)
+                {name: bound for name, bound in bounds.items() if type(bound) is int} for bounds in (least, greatest)
             )
         rows = row["num_records"]
         file = DataFile(
@@ -236,24 +239,26 @@ def _with_partition(file: DataFile, table: TableSpec, row: Mapping[str, Any], *,
     """Return a file with its file partition, and the bounds of its columns, which the log has nowhere else."""
     if not table.file_partitions:
         return file
-    found = [each.value_of(row[f"partition.{each.name}"]) for each in table.file_partitions]
+    partition = [
+        file_partition.value_of(row[f"partition.{file_partition.name}"]) for file_partition in table.file_partitions
+    ]
     values = [
-        (each.name, each.scalar(value))
-        for each, value in zip(table.file_partitions, found, strict=True)
-        if each.transform == "value"
+        (file_partition.name, file_partition.scalar(value))
+        for file_partition, value in zip(table.file_partitions, partition, strict=True)
+        if file_partition.transform == "value"
     ]
     least, greatest, nulls = dict(file.statistics.least), dict(file.statistics.greatest), dict(file.statistics.nulls)
-    wanted = {*statistics_columns(table.stored)}
-    if nulls or wanted <= {name for name, _ in values}:
+    columns = {*statistics_columns(table.stored)}
+    if nulls or columns <= {name for name, _ in values}:
         for name, value in values:
-            if name in wanted:
+            if name in columns:
                 nulls[name] = 0 if value.is_valid else file.rows
                 least |= {name: value.as_py()} if value.is_valid else {}
                 greatest |= {name: value.as_py()} if value.is_valid else {}
     return replace(
         file,
         statistics=Statistics(least, greatest, nulls),
-        partition=tuple(found),
+        partition=tuple(partition),
         constants=() if is_own else tuple(values),
     )
 

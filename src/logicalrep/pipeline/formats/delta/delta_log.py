@@ -30,10 +30,10 @@ from logicalrep.pipeline.formats.delta.actions import (
     read_files,
     remove,
     retention_properties,
-    unknown_features,
+    unsupported_features,
 )
-from logicalrep.pipeline.formats.delta.foreign_commits import OthersCommit
-from logicalrep.pipeline.formats.delta.removed_files import FilesRemovedByLog, commit_path
+from logicalrep.pipeline.formats.delta.foreign_commits import LoggedCommit
+from logicalrep.pipeline.formats.delta.removed_files import DeltaRemovedFiles, commit_path
 from logicalrep.pipeline.formats.delta.vectors import write_vectors
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
@@ -46,12 +46,12 @@ from logicalrep.pipeline.formats.stored_table import (
 )
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
+from logicalrep.pipeline.storage.data_files import DataFile, file_sizes
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError, first_line
 from logicalrep_runtime.scalars import Lsn
 
 _COMMIT = re.compile(r"(\d{20})\.json")
-_CANNOT_WAIT = 2
+_URGENT_FACTOR = 2
 """The multiple of `log_checkpoint_commits` after which a checkpoint comes before batches."""
 
 
@@ -63,7 +63,7 @@ class DeltaLog(StoredTable):
         self.storage, self.folder = storage, folder
         self.version, self.files, self.load = -1, {}, ""
         self._head = Head(-1, None)
-        self.removed = FilesRemovedByLog(storage, folder)
+        self.removed = DeltaRemovedFiles(storage, folder)
         """The files that are in the last version no more and still there."""
         self.checkpoint = -1
         """The version of the last checkpoint."""
@@ -99,7 +99,7 @@ class DeltaLog(StoredTable):
                 f"{self.storage.uri_of(self.folder)} is a Delta table of another program: replicate to another "
                 "destination, or remove it"
             )
-        if unknown := unknown_features(reader):
+        if unknown := unsupported_features(reader):
             raise LogDamagedError(
                 f"{self.storage.uri_of(self.folder)} was changed by another program so that readers need "
                 f"{', '.join(unknown)}, which this version of logicalrep does not have: restore it, or "
@@ -123,35 +123,35 @@ class DeltaLog(StoredTable):
         self.version, self._head = version, Head(version, commit)
 
     @classmethod
-    def replace(cls, storage: Storage, folder: str, made: NewTable, before: StoredTable | None) -> Self:
+    def replace(cls, storage: Storage, folder: str, new: NewTable, previous: StoredTable | None) -> Self:
         """Do what `DeltaTables.replace` does."""
-        assert before is None or isinstance(before, cls)
-        there = cls.open(storage, folder)
-        if there is not None and there.load == made.load:
-            return there  # The earlier try had succeeded, though its answer was lost.
-        if there is not None and before is not None and there.version > before.version:
+        assert previous is None or isinstance(previous, cls)
+        stored = cls.open(storage, folder)
+        if stored is not None and stored.load == new.load:
+            return stored  # The earlier try had succeeded, though its answer was lost.
+        if stored is not None and previous is not None and stored.version > previous.version:
             # All of its rows go, whatever another program has done to them.
-            before._follow_others()
+            previous._follow_later_commits()
         log = cls(storage, folder)
-        log.table, log.load = made.table, made.load
+        log.table, log.load = new.table, new.load
         id_: object = uuid.uuid4()
-        if before is not None:
-            log.version, log.removed, log.checkpoint = before.version, before.removed, before.checkpoint
-            id_ = before._open_last_version().metadata().id
-        properties = {LOAD: made.load, **retention_properties(made.keep_hours)}
-        old = [] if before is None else list(before.files.values())
+        if previous is not None:
+            log.version, log.removed, log.checkpoint = previous.version, previous.removed, previous.checkpoint
+            id_ = previous._open_last_version().metadata().id
+        properties = {LOAD: new.load, **retention_properties(new.keep_hours)}
+        old = [] if previous is None else list(previous.files.values())
         log.files = {file.path: file for file in old}
-        stays = log.files.keys() & {file.path for file in made.files}
-        files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
-        first = [protocol(made.table), metadata(made.table, id_, properties, _now())]
-        log._write(files, old, made.position, first, before=None if before is None else before.table)
+        stays = log.files.keys() & {file.path for file in new.files}
+        files, old = ([file for file in table_files if file.path not in stays] for table_files in (new.files, old))
+        first = [protocol(new.table), metadata(new.table, id_, properties, _now())]
+        log._write(files, old, new.position, first, removed_table=None if previous is None else previous.table)
         return log
 
     def applied(self, application: str) -> Lsn | None:
         if application not in self._applied and self._reader is not None:
-            found = self._reader.transaction_version(application)
-            if found is not None:
-                self._applied[application] = found
+            lsn = self._reader.transaction_version(application)
+            if lsn is not None:
+                self._applied[application] = lsn
         return Lsn(self._applied[application]) if application in self._applied else None
 
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], position: Position) -> int:
@@ -171,8 +171,8 @@ class DeltaLog(StoredTable):
     ) -> None:
         if self.table == table:
             return  # The earlier try had succeeded, though its answer was lost.
-        before = self._open_last_version().metadata()
-        first = [metadata(table, before.id, before.configuration, _now())]
+        current = self._open_last_version().metadata()
+        first = [metadata(table, current.id, current.configuration, _now())]
         if protocol(table) != protocol(self.table):
             first.insert(0, protocol(table))
         changes_data = (bool(removed) and table.stored != self.table.stored) or position is not None
@@ -183,24 +183,24 @@ class DeltaLog(StoredTable):
         if skipped in self.table.skipped:
             return  # The earlier try had succeeded, though its answer was lost.
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
-        before = self._open_last_version().metadata()
-        properties = {name: value for name, value in before.configuration.items() if name != STOPPED}
+        current = self._open_last_version().metadata()
+        properties = {name: value for name, value in current.configuration.items() if name != STOPPED}
         position = Position(application, Lsn(skipped.lsn))
-        self._write([], [], position, [metadata(table, before.id, properties, _now())])
+        self._write([], [], position, [metadata(table, current.id, properties, _now())])
         self.table = table
 
     def write_stopped(self, reason: str) -> None:
         self._write_properties({STOPPED: reason})
 
-    def keep_for(self, hours: float) -> None:
+    def set_retention(self, hours: float) -> None:
         self._write_properties(retention_properties(hours))
 
     def _write_properties(self, properties: Mapping[str, str]) -> None:
         """Add to the table's properties, unless they are there already."""
-        before = self._open_last_version().metadata()
-        if not properties.items() <= before.configuration.items():
-            all_ = {**before.configuration, **properties}
-            self._write([], [], None, [metadata(self.table, before.id, all_, _now())])
+        current = self._open_last_version().metadata()
+        if not properties.items() <= current.configuration.items():
+            configuration = {**current.configuration, **properties}
+            self._write([], [], None, [metadata(self.table, current.id, configuration, _now())])
 
     def _write(
         self,
@@ -210,46 +210,51 @@ class DeltaLog(StoredTable):
         first: Sequence[Action],
         *,
         table: TableSpec | None = None,
-        before: TableSpec | None = None,
+        removed_table: TableSpec | None = None,
         changes_data: bool = True,
     ) -> None:
         """Write a commit.
 
         `table` describes the files that are added, and `before` those that are removed, if another description does.
         """
-        now, described, earlier = _now(), table or self.table, before or self.table
-        info = {"timestamp": now, "operation": "REPLICATE" if changes_data else "OPTIMIZE", "engineInfo": "logicalrep"}
+        timestamp, added_spec, removed_spec = _now(), table or self.table, removed_table or self.table
+        info = {
+            "timestamp": timestamp,
+            "operation": "REPLICATE" if changes_data else "OPTIMIZE",
+            "engineInfo": "logicalrep",
+        }
         info["writer"] = self._writer
         added = write_vectors(self.storage, self.folder, added)
         actions: list[Action] = [{"commitInfo": info}, *first]
         if position is not None:
             info["lsn"] = str(position.lsn)
-            txn = {"appId": position.application, "version": int(position.lsn), "lastUpdated": now}
+            txn = {"appId": position.application, "version": int(position.lsn), "lastUpdated": timestamp}
             actions.append({"txn": txn})
-        actions += [remove(earlier, file, now, changes_data=changes_data) for file in removed]
-        actions += [add(described, file, now, changes_data=changes_data) for file in added]
+        actions += [remove(removed_spec, file, timestamp, changes_data=changes_data) for file in removed]
+        actions += [add(added_spec, file, timestamp, changes_data=changes_data) for file in added]
         data = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions).encode()
         version = self.version + 1
         if not self.storage.create(commit_path(self.folder, version), data):
-            self._refuse_others()
-        if later := self._versions_after(version):
+            self._refuse_later_commits()
+        if later_versions := self._versions_after(version):
             # The entry of this version may have been deleted, and created again by a process that slept.
-            if later[0] != version + 1:
+            if later_versions[0] != version + 1:
                 self.storage.delete(commit_path(self.folder, version))
-            self._refuse_others()
+            self._refuse_later_commits()
         self._set_head(version, _digest(data))
-        gone = {file.path for file in removed}
+        removed_paths = {file.path for file in removed}
         self._set_files(
-            {path: file for path, file in self.files.items() if path not in gone} | {file.path: file for file in added}
+            {path: file for path, file in self.files.items() if path not in removed_paths}
+            | {file.path: file for file in added}
         )
         if position is not None:
             self._applied[position.application] = int(position.lsn)
 
     # Commits of others
 
-    def refuse_others(self) -> None:
+    def refuse_unknown_commits(self) -> None:
         if self._versions_after(self.version):
-            self._refuse_others()
+            self._refuse_later_commits()
 
     def _versions_after(self, version: int) -> list[int]:
         """Return the versions after one whose commits are in the log, in order."""
@@ -257,7 +262,7 @@ class DeltaLog(StoredTable):
         names = self.storage.names(f"{self.folder}/_delta_log", last)
         return [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
 
-    def _refuse_others(self) -> NoReturn:
+    def _refuse_later_commits(self) -> NoReturn:
         """Find whose a commit is that is there already, and raise an error: what was to be committed is not right then.
 
         Raises:
@@ -266,60 +271,60 @@ class DeltaLog(StoredTable):
             WriterError: another process of ours has made it.
         """
         uri = self.storage.uri_of(self.folder)
-        found = self._follow_others()
-        if found is None:
+        foreign = self._follow_later_commits()
+        if foreign is None:
             raise StorageError(f"{uri}: the answer to an earlier commit was lost; it is there")
-        if found.changes is not None:
-            raise DamagedError(f"{uri}: {found.changes}")
+        if foreign.changes is not None:
+            raise DamagedError(f"{uri}: {foreign.changes}")
         raise StorageError(
-            f"{uri}: {found.operation} of another program is there, with the same rows; going on from it"
+            f"{uri}: {foreign.operation} of another program is there, with the same rows; going on from it"
         )
 
-    def _follow_others(self) -> OthersCommit | None:
+    def _follow_later_commits(self) -> LoggedCommit | None:
         """Go on from the commits that are there after the version; return one of another program, if there is any.
 
         Of several it is one that changes the table, if any does. Raises WriterError for those of other processes.
         """
-        found: OthersCommit | None = None
+        foreign: LoggedCommit | None = None
         last = self.version
         for version in self._versions_after(self.version):
-            there = OthersCommit.of(self.storage.read(commit_path(self.folder, version)) or b"")
-            if there.is_ours and there.writer != self._writer:
+            logged = LoggedCommit.of(self.storage.read(commit_path(self.folder, version)) or b"")
+            if logged.is_ours and logged.writer != self._writer:
                 raise WriterError(
                     f"{self.storage.uri_of(self.folder)} has a version {version} that this process did not write: "
                     "another process replicates to the same destination; stop it"
                 )
             if version > last + 1:
-                there = OthersCommit.deleted(last)
-            if not there.is_ours and (found is None or found.changes is None):
-                found = there
+                logged = LoggedCommit.deleted(last)
+            if not logged.is_ours and (foreign is None or foreign.changes is None):
+                foreign = logged
             last = version
-        before = self.files
+        previous_files = self.files
         with self._errors():
             self._take(self._open_reader())
-        after, self.files = self.files, before
-        self._set_files(after)
-        return found
+        files, self.files = self.files, previous_files
+        self._set_files(files)
+        return foreign
 
     def _set_files(self, files: dict[str, DataFile]) -> None:
         """Take the files of a later version, and note which are not needed for it any more."""
-        self.removed.note(sizes_of(self.files.values()), sizes_of(files.values()))
+        self.removed.record_commit(file_sizes(self.files.values()), file_sizes(files.values()))
         self.files = files
 
     def read_commit(self, version: int) -> str | None:
         data = self.storage.read(commit_path(self.folder, version))
         return None if data is None else _digest(data)
 
-    def changed_by_others(self, known: int) -> str | None:
-        for version in range(self.version, known, -1):
+    def foreign_change(self, proven: int) -> str | None:
+        for version in range(self.version, proven, -1):
             data = self.storage.read(commit_path(self.folder, version))
             if data is None:
                 return f"what was committed as version {version} is not in its log any more"
-            there = OthersCommit.of(data)
-            if there.is_ours:
+            logged = LoggedCommit.of(data)
+            if logged.is_ours:
                 return None
-            if there.changes is not None:
-                return there.changes
+            if logged.changes is not None:
+                return logged.changes
         return None
 
     # Upkeep: checkpoints of the log, old files and old log entries removed
@@ -333,7 +338,7 @@ class DeltaLog(StoredTable):
 
     def is_upkeep_urgent(self, keep_hours: float) -> bool:
         return (
-            self.version - self.checkpoint >= _CANNOT_WAIT * self.storage.limits.log_checkpoint_commits
+            self.version - self.checkpoint >= _URGENT_FACTOR * self.storage.limits.log_checkpoint_commits
             or not self.removed.is_complete
             or self._has_surplus(keep_hours)
         )
@@ -343,7 +348,7 @@ class DeltaLog(StoredTable):
 
     def maintain(self, keep_hours: float) -> None:
         if not self.removed.is_complete:
-            live = sizes_of(self.files.values())
+            live = file_sizes(self.files.values())
             self.removed.recall(self.version, live, live, keep_hours)
         if self.opens_slowly:
             self.write_checkpoint()

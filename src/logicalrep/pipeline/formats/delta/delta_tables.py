@@ -18,8 +18,8 @@ class DeltaTables(TableFormat):
     def open(self, folder: str, version: int | None = None) -> StoredTable | None:
         return DeltaLog.open(self.storage, folder, version)
 
-    def replace(self, folder: str, made: NewTable, before: StoredTable | None) -> StoredTable:
-        return DeltaLog.replace(self.storage, folder, made, before)
+    def replace(self, folder: str, new: NewTable, previous: StoredTable | None) -> StoredTable:
+        return DeltaLog.replace(self.storage, folder, new, previous)
 
     def find_folders(self) -> set[str]:
         return {path.partition("/_delta_log/")[0] for path in self.storage.list("") if "/_delta_log/" in path}

@@ -55,7 +55,7 @@ def descriptor(vector: DeletionVector) -> dict[str, object]:
     }
 
 
-def read_descriptor(found: Mapping[str, Any], uri: str) -> DeletionVector:
+def read_descriptor(fields: Mapping[str, Any], uri: str) -> DeletionVector:
     """Return the vector of a descriptor.
 
     Args:
@@ -64,9 +64,9 @@ def read_descriptor(found: Mapping[str, Any], uri: str) -> DeletionVector:
 
     Raises ValueError if it is none, or the vector is outside of the table's folder.
     """
-    kind, text, size = found["storageType"], found["pathOrInlineDv"], int(found["sizeInBytes"])
+    kind, text, size = fields["storageType"], fields["pathOrInlineDv"], int(fields["sizeInBytes"])
     if kind == "i":
-        return DeletionVector(int(found["cardinality"]), _decoded(text)[:size])
+        return DeletionVector(int(fields["cardinality"]), _decoded(text)[:size])
     if kind == "u":
         prefix = f"{text[:-20]}/" if len(text) > 20 else ""
         path = prefix + vector_path(uuid.UUID(bytes=_decoded(text[-20:])))
@@ -74,5 +74,5 @@ def read_descriptor(found: Mapping[str, Any], uri: str) -> DeletionVector:
         path = stored_path(text, uri)
     else:
         raise ValueError(f"a deletion vector has the unknown kind {kind!r}")
-    location = VectorLocation(below(path), int(found.get("offset") or 0), size, text if kind == "p" else "")
-    return DeletionVector(int(found["cardinality"]), location=location)
+    location = VectorLocation(below(path), int(fields.get("offset") or 0), size, text if kind == "p" else "")
+    return DeletionVector(int(fields["cardinality"]), location=location)

@@ -14,7 +14,7 @@ _HARMLESS = {"commitInfo", "txn", "domainMetadata", "checkpointMetadata"}
 
 
 @dataclass(frozen=True, slots=True)
-class OthersCommit:
+class LoggedCommit:
     """A commit, as far as one needs to know whether to go on from it."""
 
     operation: str

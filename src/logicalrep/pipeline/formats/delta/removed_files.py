@@ -14,11 +14,11 @@ def commit_path(folder: str, version: int) -> str:
     return f"{folder}/_delta_log/{version:020}.json"
 
 
-class FilesRemovedByLog(RemovedFiles):
+class DeltaRemovedFiles(RemovedFiles):
     """The files that are in the last version of a Delta table no more: its log tells them all."""
 
-    def found_since(self, listed: int, version: int) -> list[RemovedFile]:
-        found: list[RemovedFile] = []
+    def removed_since(self, listed: int, version: int) -> list[RemovedFile]:
+        files: list[RemovedFile] = []
         uri = self.storage.uri_of(self.folder)
         for number in range(listed + 1, version + 1):
             path = commit_path(self.folder, number)
@@ -28,9 +28,9 @@ class FilesRemovedByLog(RemovedFiles):
                     if remove := action.get("remove"):
                         at, removed = remove["deletionTimestamp"] / 1000, removed_path(remove["path"], uri)
                         if removed is not None:
-                            found.append(RemovedFile(at, removed, remove.get("size") or 0))
+                            files.append(RemovedFile(at, removed, remove.get("size") or 0))
                         if vector := remove.get("deletionVector"):
                             location = read_descriptor(vector, uri).location
                             if location is not None:
-                                found.append(RemovedFile(at, location.path, location.end))
-        return found
+                                files.append(RemovedFile(at, location.path, location.end))
+        return files

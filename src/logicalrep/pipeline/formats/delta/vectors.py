@@ -35,7 +35,7 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
         DamagedError: a part of the log is not there.
         StorageError: it cannot be read.
     """
-    found: dict[str, Mapping[str, Any] | None] = {}
+    descriptors: dict[str, Mapping[str, Any] | None] = {}
     uri = storage.uri_of(folder)
     first, checkpoint = _last_checkpoint(storage, folder, version)
     for path in checkpoint:
@@ -44,7 +44,7 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
             rows = file.read(["add.path", "add.deletionVector"])
             for add in rows.column("add").to_pylist():
                 if add is not None:
-                    found[stored_path(add["path"], uri)] = add.get("deletionVector")
+                    descriptors[stored_path(add["path"], uri)] = add.get("deletionVector")
     for number in range(first, version + 1):
         path = commit_path(folder, number)
         data = storage.read(path)
@@ -54,13 +54,13 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
             actions = [json.loads(line) for line in data.splitlines() if line.strip()]
             # A file of which more rows go is removed, and added again.
             for kind in ("remove", "add"):
-                for action in (each[kind] for each in actions if kind in each):
+                for action in (action[kind] for action in actions if kind in action):
                     if kind == "add":
-                        found[stored_path(action["path"], uri)] = action.get("deletionVector")
+                        descriptors[stored_path(action["path"], uri)] = action.get("deletionVector")
                     else:
-                        found.pop(removed_path(action["path"], uri) or "", None)
+                        descriptors.pop(removed_path(action["path"], uri) or "", None)
     with storage.parsing(f"{folder}/_delta_log"):
-        return {path: read_descriptor(each, uri) for path, each in found.items() if each is not None}
+        return {path: read_descriptor(each, uri) for path, each in descriptors.items() if each is not None}
 
 
 def _last_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int, list[str]]:

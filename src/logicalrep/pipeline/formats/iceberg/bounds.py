@@ -17,15 +17,15 @@ from logicalrep.pipeline.storage.statistics import Statistics
 _INT, _LONG = struct.Struct("<i"), struct.Struct("<q")
 
 
-def to_bounds(schema: pa.Schema, rows: int, found: Statistics) -> dict[str, Any]:
+def to_bounds(schema: pa.Schema, rows: int, statistics: Statistics) -> dict[str, Any]:
     """Return statistics as the arguments of a manifest's data file."""
-    fields = {name: schema.field(name) for name in found.nulls}
+    fields = {name: schema.field(name) for name in statistics.nulls}
     ids = {name: field_id(field) for name, field in fields.items()}
     return {
         "value_counts": {ids[name]: rows for name in fields},
-        "null_value_counts": {ids[name]: nulls for name, nulls in found.nulls.items()},
-        "lower_bounds": {ids[name]: _bytes(fields[name].type, value) for name, value in found.least.items()},
-        "upper_bounds": {ids[name]: _bytes(fields[name].type, value) for name, value in found.greatest.items()},
+        "null_value_counts": {ids[name]: nulls for name, nulls in statistics.nulls.items()},
+        "lower_bounds": {ids[name]: _bytes(fields[name].type, value) for name, value in statistics.least.items()},
+        "upper_bounds": {ids[name]: _bytes(fields[name].type, value) for name, value in statistics.greatest.items()},
     }
 
 
@@ -50,8 +50,10 @@ def from_bounds(
     if not is_own:
         fields = {key: field for key, field in fields.items() if pa.types.is_integer(field.type)}
 
-    def values(of: Mapping[int, bytes] | None) -> dict[str, Any]:
-        return {fields[key].name: _value(fields[key].type, data) for key, data in (of or {}).items() if key in fields}
+    def values(bounds: Mapping[int, bytes] | None) -> dict[str, Any]:
+        return {
+            fields[key].name: _value(fields[key].type, data) for key, data in (bounds or {}).items() if key in fields
+        }
 
     return Statistics(
         values(least),

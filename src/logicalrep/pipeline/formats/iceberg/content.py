@@ -47,34 +47,34 @@ class Content:
     @classmethod
     def of(cls, storage: Storage, folder: str, manifests: list[Manifest], table: TableSpec) -> Content:
         """Return the content that manifests list, in the columns of a description; raises what `read` does."""
-        entries = [each for manifest in manifests if not manifest.is_of_deletes for each in manifest.entries]
-        of_deletes = [each for manifest in manifests if manifest.is_of_deletes for each in manifest.entries]
+        entries = [entry for manifest in manifests if not manifest.is_of_deletes for entry in manifest.entries]
+        delete_entries = [entry for manifest in manifests if manifest.is_of_deletes for entry in manifest.entries]
         by_path = {path_of(storage, entry.data_file.file_path): entry for entry in entries}
-        deleted = read_deletes(storage, of_deletes, by_path)
+        deleted = read_deletes(storage, delete_entries, by_path)
         files, sources, start = {}, {}, f"{folder}/"
         for path, entry in by_path.items():
             if not path.startswith(start):
                 raise ValueError(f"{path} is outside of the table's folder")
-            name, found = path.removeprefix(start), deleted.get(path)
-            vector = None if found is None else DeletionVector.of(found.rows)
+            name, file_deletes = path.removeprefix(start), deleted.get(path)
+            vector = None if file_deletes is None else DeletionVector.of(file_deletes.rows)
             files[name] = _data_file(name, entry.data_file, table, vector)
-            if found is not None:
-                sources[name] = frozenset(each.removeprefix(start) for each in found.sources)
+            if file_deletes is not None:
+                sources[name] = frozenset(each.removeprefix(start) for each in file_deletes.sources)
         return cls(manifests, files, sources)
 
     def sizes(self, storage: Storage, folder: str, metadata: TableMetadata | None) -> dict[str, int]:
         """Return the sizes of all files that a version with this metadata needs."""
         start = f"{folder}/"
-        found = {path: file.size for path, file in self.files.items()}
+        sizes = {path: file.size for path, file in self.files.items()}
         for manifest in self.manifests:
-            found[path_of(storage, manifest.file.manifest_path).removeprefix(start)] = manifest.file.manifest_length
+            sizes[path_of(storage, manifest.file.manifest_path).removeprefix(start)] = manifest.file.manifest_length
             for entry in manifest.entries if manifest.is_of_deletes else ():
                 file = entry.data_file
-                found[path_of(storage, file.file_path).removeprefix(start)] = file.file_size_in_bytes
+                sizes[path_of(storage, file.file_path).removeprefix(start)] = file.file_size_in_bytes
         snapshot = None if metadata is None else metadata.current_snapshot()
         if snapshot is not None:
-            found[path_of(storage, snapshot.manifest_list).removeprefix(start)] = 0
-        return found
+            sizes[path_of(storage, snapshot.manifest_list).removeprefix(start)] = 0
+        return sizes
 
     def changed(
         self,
@@ -90,12 +90,14 @@ class Content:
         stay as they are.
         """
         storage = writer.storage
-        gone = {file.path for file in removed} - {file.path for file in added}
-        files = {path: file for path, file in self.files.items() if path not in gone}
+        removed_paths = {file.path for file in removed} - {file.path for file in added}
+        files = {path: file for path, file in self.files.items() if path not in removed_paths}
         new = [file for file in added if file.path not in self.files]
         marked = [file for file in added if file.vector is not None and not file.is_same(self.files.get(file.path))]
         files |= {file.path: file for file in added}
-        sources = {path: of for path, of in self.sources.items() if path in files and files[path].vector is not None}
+        sources = {
+            path: paths for path, paths in self.sources.items() if path in files and files[path].vector is not None
+        }
         # A file of deletes belongs to one partition, as data files do.
         by_partition: dict[object, list[DataFile]] = {}
         for file in marked:
@@ -105,12 +107,12 @@ class Content:
             deletes.append(write_deletes(storage, folder, of_partition, writer.spec_id))
             source = frozenset((path_of(storage, deletes[-1].file_path).removeprefix(f"{folder}/"),))
             sources |= {file.path: source for file in of_partition}
-        needed = {location(storage, f"{folder}/{path}") for of in sources.values() for path in of}
-        data = [each for each in self.manifests if not each.is_of_deletes]
-        of_deletes = [each for each in self.manifests if each.is_of_deletes]
-        surplus = {entry.data_file.file_path for each in of_deletes for entry in each.entries} - needed
+        needed = {location(storage, f"{folder}/{path}") for paths in sources.values() for path in paths}
+        data = [manifest for manifest in self.manifests if not manifest.is_of_deletes]
+        of_deletes = [manifest for manifest in self.manifests if manifest.is_of_deletes]
+        surplus = {entry.data_file.file_path for manifest in of_deletes for entry in manifest.entries} - needed
         described = [manifest_data_file(storage, folder, table, file, writer.spec_id) for file in new]
-        names = {location(storage, f"{folder}/{path}") for path in gone}
+        names = {location(storage, f"{folder}/{path}") for path in removed_paths}
         manifests = [
             *writer.changed(data, described, names, of_deletes=False),
             *writer.changed(of_deletes, deletes, surplus, of_deletes=True),

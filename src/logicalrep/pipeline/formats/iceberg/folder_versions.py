@@ -21,7 +21,7 @@ from pyiceberg.table.update import TableUpdate, update_table_metadata
 from logicalrep.pipeline.formats.iceberg.foreign_commits import change_between, writer_of
 from logicalrep.pipeline.formats.iceberg.memory_files import location
 from logicalrep.pipeline.formats.iceberg.metadata import metadata_path, read_metadata
-from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions
+from logicalrep.pipeline.formats.iceberg.old_versions import store_old_versions
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 
@@ -94,8 +94,8 @@ class FolderVersions(MetadataVersions):
 
     def _take_back(self, version: MetadataVersion) -> None:
         """Remove a version that was created after later ones, unless the next one was made of it."""
-        later = self._read(version.number + 1)
-        log = [] if later is None else later.metadata.metadata_log
+        next_version = self._read(version.number + 1)
+        log = [] if next_version is None else next_version.metadata.metadata_log
         uri, time = location(self._storage, version.name), version.metadata.last_updated_ms
         if (uri, time) not in [(entry.metadata_file, entry.timestamp_ms) for entry in log]:
             self._storage.delete(version.name)
@@ -127,13 +127,13 @@ class FolderVersions(MetadataVersions):
                 self._last = last.number
         return LaterCommits(None if changes and last is base else last, frozenset(writers), is_foreign, changes)
 
-    def changed_by_others(self, last: MetadataVersion, known: int) -> str | None:
-        for number in range(last.number, max(known, 1) - 1, -1):
-            there = self._read(number)
-            if there is None:
+    def foreign_change(self, last: MetadataVersion, proven: int) -> str | None:
+        for number in range(last.number, max(proven, 1) - 1, -1):
+            version = self._read(number)
+            if version is None:
                 return f"what was committed as version {number} is not there any more"
-            if writer_of(there.metadata, number) is not None or number == known:
-                return None if number == last.number else change_between(there.metadata, last.metadata)
+            if writer_of(version.metadata, number) is not None or number == proven:
+                return None if number == last.number else change_between(version.metadata, last.metadata)
         return None
 
     def find_needed(self) -> set[str]:
@@ -156,8 +156,8 @@ class FolderVersions(MetadataVersions):
             self._write_hint()
         first, end = self._first, self._last - self._storage.limits.metadata_versions
         if first is not None and self.is_upkeep_urgent:
-            there = (found for number in range(first, end) if (found := self._read(number)) is not None)
-            keep_old_versions(self._storage, self._folder, there, oldest)
+            versions = (version for number in range(first, end) if (version := self._read(number)) is not None)
+            store_old_versions(self._storage, self._folder, versions, oldest)
             for number in range(first, end):
                 self._storage.delete(metadata_path(self._folder, number))
                 self._first = number + 1

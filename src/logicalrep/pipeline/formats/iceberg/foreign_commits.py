@@ -18,19 +18,19 @@ def writer_of(metadata: TableMetadata, version: int) -> str | None:
     return metadata.properties.get(WRITER, "") if is_ours else None
 
 
-def change_between(before: TableMetadata, after: TableMetadata) -> str | None:
+def change_between(previous: TableMetadata, current: TableMetadata) -> str | None:
     """Return what another program has changed since a version; None if the rows and the columns are the same."""
-    if after.schema().fields != before.schema().fields:
+    if current.schema().fields != previous.schema().fields:
         return "another program has changed its columns"
-    if after.format_version != before.format_version or after.default_spec_id != before.default_spec_id:
+    if current.format_version != previous.format_version or current.default_spec_id != previous.default_spec_id:
         return "another program has changed its format version or its partitions"
-    snapshot, known = after.current_snapshot(), before.current_snapshot_id
-    while snapshot is not None and snapshot.snapshot_id != known:
+    snapshot, previous_id = current.current_snapshot(), previous.current_snapshot_id
+    while snapshot is not None and snapshot.snapshot_id != previous_id:
         if snapshot.summary is None or snapshot.summary.operation != Operation.REPLACE:
             return f"{_operation(snapshot)} of another program has changed its rows"
         parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else after.snapshot_by_id(parent)
-    return None if snapshot is not None or known is None else "another program has changed its rows"
+        snapshot = None if parent is None else current.snapshot_by_id(parent)
+    return None if snapshot is not None or previous_id is None else "another program has changed its rows"
 
 
 def _operation(snapshot: Snapshot) -> str:

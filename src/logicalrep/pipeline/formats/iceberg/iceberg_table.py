@@ -34,8 +34,8 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     snapshot_updates,
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version
-from logicalrep.pipeline.formats.iceberg.partitions import has_spec_of, spec_updates
-from logicalrep.pipeline.formats.iceberg.removed_files import VersionsRemoved
+from logicalrep.pipeline.formats.iceberg.partitions import has_current_spec, spec_updates
+from logicalrep.pipeline.formats.iceberg.removed_files import IcebergRemovedFiles
 from logicalrep.pipeline.formats.iceberg.snapshots import (
     NeededFiles,
     ProtectedFiles,
@@ -69,7 +69,7 @@ class IcebergTable(StoredTable):
         """Take the table's folder, and the versions of its metadata."""
         self.storage, self.folder, self._versions = storage, folder, metadata_versions
         self.version, self.files, self.load = 0, {}, ""
-        self.removed = VersionsRemoved(storage, folder, self._expire)
+        self.removed = IcebergRemovedFiles(storage, folder, self._expire)
         """The files that are in the last version no more and still there."""
         self._protected = ProtectedFiles(storage, folder)
         self._writer = uuid.uuid4().hex
@@ -78,7 +78,7 @@ class IcebergTable(StoredTable):
         self._applied: dict[str, int] = {}
         self._saved = 0
         self._keep_hours: float | None = None
-        self._is_unknown = False
+        self._is_commit_unknown = False
         """Whether a commit may be there whose answer was lost."""
 
     @classmethod
@@ -90,10 +90,10 @@ class IcebergTable(StoredTable):
         try:
             if version is not None and table._take_old(version):
                 return table
-            found = metadata_versions.find(version)
-            if found is None:
+            current = metadata_versions.find(version)
+            if current is None:
                 return None
-            table._take(found)
+            table._take(current)
         except (MalformedFileError, DamagedError) as error:
             if version is not None and isinstance(error, DamagedError):
                 # Upkeep has deleted files of an old version.
@@ -111,7 +111,7 @@ class IcebergTable(StoredTable):
             )
         with self.storage.parsing(version.name):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
-            is_known = metadata.format_version == 2 and has_spec_of(metadata, table)
+            is_known = metadata.format_version == 2 and has_current_spec(metadata, table)
         if not is_known:
             raise LogDamagedError(
                 f"{uri} was changed by another program to the format version {metadata.format_version}, or to other "
@@ -129,14 +129,14 @@ class IcebergTable(StoredTable):
             content = Content.read(self.storage, self.folder, listed, table)
         # Nothing changes before all is read, as a read may fail and be tried again.
         self.table, self.load, self._applied = table, load, applied
-        self._set(version, content)
+        self._set_version(version, content)
 
     def _take_old(self, version: int) -> bool:
         """Take the rows of a version whose metadata is gone, for reading alone; return whether it is known."""
-        found = read_old_version(self.storage, self.folder, version)
-        if found is None:
+        old_version = read_old_version(self.storage, self.folder, version)
+        if old_version is None:
             return False
-        path, self.table = found
+        path, self.table = old_version
         with self.storage.parsing(path):
             self.version, self._content = version, Content.read(self.storage, self.folder, path, self.table)
         self.files = self._content.files
@@ -148,31 +148,35 @@ class IcebergTable(StoredTable):
         storage: Storage,
         folder: str,
         metadata_versions: MetadataVersions,
-        made: NewTable,
-        before: StoredTable | None,
+        new: NewTable,
+        previous: StoredTable | None,
     ) -> Self:
         """Do what `IcebergTables.replace` does."""
-        assert before is None or isinstance(before, cls)
-        there = cls.open(storage, folder, metadata_versions)
-        if there is not None and there.load == made.load:
-            return there  # The earlier try had succeeded, though its answer was lost.
-        if there is not None and before is not None:
+        assert previous is None or isinstance(previous, cls)
+        stored = cls.open(storage, folder, metadata_versions)
+        if stored is not None and stored.load == new.load:
+            return stored  # The earlier try had succeeded, though its answer was lost.
+        if stored is not None and previous is not None:
             # All of its rows go, whatever another program has done to them.
-            before._follow_others()
-        new = cls(storage, folder, metadata_versions)
-        new.table, new.load, new._keep_hours = made.table, made.load, made.keep_hours
-        if before is not None:
-            new.version, new.removed, new.files = before.version, before.removed, before.files
-            new._last, new._content = before._last, before._content
-            new._versions, new._saved, new._writer = before._versions, before._saved, before._writer
-            new.removed.expire = new._expire
-        old = list(new.files.values())
-        stays = new.files.keys() & {file.path for file in made.files}
-        files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
-        properties = {LOAD: made.load, **retention_properties(made.keep_hours)}
+            previous._follow_later_commits()
+        replaced = cls(storage, folder, metadata_versions)
+        replaced.table, replaced.load, replaced._keep_hours = new.table, new.load, new.keep_hours
+        if previous is not None:
+            replaced.version, replaced.removed, replaced.files = previous.version, previous.removed, previous.files
+            replaced._last, replaced._content = previous._last, previous._content
+            replaced._versions, replaced._saved, replaced._writer = (
+                previous._versions,
+                previous._saved,
+                previous._writer,
+            )
+            replaced.removed.expire = replaced._expire
+        old = list(replaced.files.values())
+        stays = replaced.files.keys() & {file.path for file in new.files}
+        files, old = ([file for file in table_files if file.path not in stays] for table_files in (new.files, old))
+        properties = {LOAD: new.load, **retention_properties(new.keep_hours)}
         properties[PREVIOUS_VERSIONS] = str(storage.limits.metadata_versions)
-        new._write(files, old, made.position, table=made.table, properties=properties, has_snapshot=True)
-        return new
+        replaced._write(files, old, new.position, table=new.table, properties=properties, has_snapshot=True)
+        return replaced
 
     @property
     def head(self) -> Head:
@@ -180,8 +184,8 @@ class IcebergTable(StoredTable):
         return Head(self.version, None) if last is None else Head(last.number, self._versions.commit_of(last))
 
     def read_commit(self, version: int) -> str | None:
-        found = self._versions.find(version)
-        return None if found is None else self._versions.commit_of(found)
+        metadata_version = self._versions.find(version)
+        return None if metadata_version is None else self._versions.commit_of(metadata_version)
 
     def applied(self, application: str) -> Lsn | None:
         return Lsn(self._applied[application]) if application in self._applied else None
@@ -212,12 +216,12 @@ class IcebergTable(StoredTable):
         if skipped in self.table.skipped:
             return  # The earlier try had succeeded, though its answer was lost.
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
-        self._write([], [], Position(application, Lsn(skipped.lsn)), table=table, gone=(STOPPED,))
+        self._write([], [], Position(application, Lsn(skipped.lsn)), table=table, removed_properties=(STOPPED,))
 
     def write_stopped(self, reason: str) -> None:
         self._write_properties({STOPPED: reason})
 
-    def keep_for(self, hours: float) -> None:
+    def set_retention(self, hours: float) -> None:
         self._keep_hours = hours
         self._write_properties(retention_properties(hours))
 
@@ -235,7 +239,7 @@ class IcebergTable(StoredTable):
         *,
         table: TableSpec | None = None,
         properties: Mapping[str, str] | None = None,
-        gone: Sequence[str] = (),
+        removed_properties: Sequence[str] = (),
         expired_until: float | None = None,
         operation: Operation | None = None,
         has_snapshot: bool = False,
@@ -243,13 +247,13 @@ class IcebergTable(StoredTable):
         """Write what a commit needs, and then make the next version of the metadata, which is the commit."""
         if self._versions.commits_snapshots and self._last is not None:
             # In a catalog a commit does not collide with branches, tags and settings that others have made meanwhile.
-            self.refuse_others()
+            self.refuse_unknown_commits()
         described, last = table or self.table, self._last
         most = self.storage.limits.snapshots
         expired = set() if last is None else expired_snapshots(last.metadata, expired_until, self._keep_hours, most)
-        before = new_metadata(self.storage, self.folder, described) if last is None else last.metadata
-        updates: list[TableUpdate] = [*schema_updates(before, described), *spec_updates(before, described)]
-        changed = update_table_metadata(before, tuple(updates)) if updates else before
+        start = new_metadata(self.storage, self.folder, described) if last is None else last.metadata
+        updates: list[TableUpdate] = [*schema_updates(start, described), *spec_updates(start, described)]
+        changed = update_table_metadata(start, tuple(updates)) if updates else start
         applied = {} if properties is not None and LOAD in properties else dict(self._applied)
         if position is not None:
             applied[position.application] = int(position.lsn)
@@ -260,32 +264,32 @@ class IcebergTable(StoredTable):
             snapshot_id = secrets.randbits(62) + 1
             writer = ManifestWriter(self.storage, f"{self.folder}/metadata", changed, snapshot_id)
             content = self._content.changed(writer, self.folder, described, added, removed)
-            path = writer.write_list(content.manifests, before.current_snapshot_id)
+            path = writer.write_list(content.manifests, start.current_snapshot_id)
             if operation is None and not (added or removed or has_snapshot):
                 operation = Operation.REPLACE
             summary = commit_summary(operation, added, removed, self.files, content.files, position, own)
-            updates += snapshot_updates(self.storage, before, changed.current_schema_id, snapshot_id, path, summary)
+            updates += snapshot_updates(self.storage, start, changed.current_schema_id, snapshot_id, path, summary)
         if snapshot_id is not None or expired_until is not None:
-            updates += expiry(before, expired)
-        if is_there := [name for name in gone if name in before.properties]:
+            updates += expiry(start, expired)
+        if is_there := [name for name in removed_properties if name in start.properties]:
             updates.append(RemovePropertiesUpdate(removals=is_there))
         if not only_expires:
             own = {TABLE: described.to_json(), APPLIED: json.dumps(applied), **own}
             updates.append(SetPropertiesUpdate(updates={**(properties or {}), **own}))
-        self._is_unknown = True
-        made = self._versions.commit(last, before, updates, snapshot_id)
-        if made is None:
-            self._refuse_others()
+        self._is_commit_unknown = True
+        version = self._versions.commit(last, start, updates, snapshot_id)
+        if version is None:
+            self._refuse_later_commits()
         else:
-            self._is_unknown = False
-            self._set(made, content)
+            self._is_commit_unknown = False
+            self._set_version(version, content)
             self.table, self._applied = described, applied
 
-    def _set(self, version: MetadataVersion, content: Content) -> None:
+    def _set_version(self, version: MetadataVersion, content: Content) -> None:
         """Take what a later version has, and note which files are not needed for it any more."""
-        before = self._sizes()
+        previous_sizes = self._sizes()
         self._last, self.version, self._content, self.files = version, version.number, content, content.files
-        self.removed.note(before, self._sizes())
+        self.removed.record_commit(previous_sizes, self._sizes())
 
     def _sizes(self) -> dict[str, int]:
         """Return the sizes of the files that the last version needs, by their paths in the table's folder."""
@@ -293,15 +297,15 @@ class IcebergTable(StoredTable):
 
     # Commits of others
 
-    def refuse_others(self) -> None:
+    def refuse_unknown_commits(self) -> None:
         followed = self._versions.follow(self._last)
-        self._is_unknown = False
+        self._is_commit_unknown = False
         if followed.writers or followed.is_foreign:
             self._refuse(followed)
         if followed.last is not None:
             self._last = followed.last
 
-    def _refuse_others(self) -> NoReturn:
+    def _refuse_later_commits(self) -> NoReturn:
         self._refuse(self._versions.follow(self._last))
 
     def _refuse(self, followed: LaterCommits) -> NoReturn:
@@ -321,7 +325,7 @@ class IcebergTable(StoredTable):
             raise DamagedError(f"{uri}: {followed.changes}")
         raise StorageError(f"{uri}: a commit of another program is there, with the same rows; going on from it")
 
-    def _follow_others(self) -> None:
+    def _follow_later_commits(self) -> None:
         """Go on from what has been committed, also by other programs. Raises WriterError for another of ours."""
         self._go_on_from(self._versions.follow(self._last))
 
@@ -331,13 +335,13 @@ class IcebergTable(StoredTable):
                 f"{self.storage.uri_of(self.folder)} has a commit that this process did not write: another process "
                 "replicates to the same destination; stop it"
             )
-        self._is_unknown = False
+        self._is_commit_unknown = False
         if followed.last is not None:
             self._take(followed.last)
 
-    def changed_by_others(self, known: int) -> str | None:
+    def foreign_change(self, proven: int) -> str | None:
         assert self._last is not None
-        return self._versions.changed_by_others(self._last, known)
+        return self._versions.foreign_change(self._last, proven)
 
     # Upkeep: old snapshots and their files removed
 
@@ -349,34 +353,34 @@ class IcebergTable(StoredTable):
         return self.opens_slowly or self._versions.is_upkeep_due or self.is_upkeep_urgent(keep_hours)
 
     def is_upkeep_urgent(self, keep_hours: float) -> bool:
-        has_surplus = self.removed.has_surplus(self._there, keep_hours)
+        has_surplus = self.removed.has_surplus(self._live_bytes, keep_hours)
         return has_surplus or not self.removed.is_complete or self._versions.is_upkeep_urgent
 
     @property
-    def _there(self) -> int:
+    def _live_bytes(self) -> int:
         return sum(file.size for file in self.files.values())
 
     def maintain(self, keep_hours: float) -> None:
-        if self._is_unknown:
+        if self._is_commit_unknown:
             # Files of a commit whose answer was lost may be needed.
-            self.refuse_others()
+            self.refuse_unknown_commits()
         is_complete = self.removed.is_complete
-        if not is_complete or self.removed.has_surplus(self._there, keep_hours):
+        if not is_complete or self.removed.has_surplus(self._live_bytes, keep_hours):
             # Others may have made branches and tags since the last commit.
-            self.refuse_others()
+            self.refuse_unknown_commits()
         if not is_complete:
             assert self._last is not None
-            of_others = self._protected.of(self._last.metadata)
+            protected = self._protected.of(self._last.metadata)
             live = self._sizes()
-            needed = of_others.including((*live, *self._versions.find_needed()))
+            needed = protected.including((*live, *self._versions.find_needed()))
             self.removed.recall(self.version, live, needed, keep_hours)
         if not is_complete or self.opens_slowly:
             self.removed.save(self.version)
             self._saved = self.version
-        if self.removed.has_surplus(self._there, keep_hours):
+        if self.removed.has_surplus(self._live_bytes, keep_hours):
             # Those of all files that go by their age, in one commit.
             self._expire(time.time() - keep_hours * 3600)
-        self.removed.delete_surplus(self._there, keep_hours)
+        self.removed.delete_surplus(self._live_bytes, keep_hours)
         # Versions whose files went for want of room cannot be read any more, however many hours are kept.
         self._versions.maintain(max(time.time() - keep_hours * 3600, self.removed.deleted_until))
 

@@ -60,8 +60,8 @@ class IcebergTables(TableFormat):
     def open(self, folder: str, version: int | None = None) -> StoredTable | None:
         return IcebergTable.open(self.storage, folder, self.versions(folder), version)
 
-    def replace(self, folder: str, made: NewTable, before: StoredTable | None) -> StoredTable:
-        return IcebergTable.replace(self.storage, folder, self.versions(folder), made, before)
+    def replace(self, folder: str, new: NewTable, previous: StoredTable | None) -> StoredTable:
+        return IcebergTable.replace(self.storage, folder, self.versions(folder), new, previous)
 
     def is_own(self, folder: str) -> bool:
         # An earlier try may have removed it from the catalog, and not all of its files.

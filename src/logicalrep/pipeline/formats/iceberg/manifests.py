@@ -121,7 +121,12 @@ class ManifestWriter:
         return next_sequence_number(self.metadata)
 
     def changed(
-        self, before: Sequence[Manifest], added: Sequence[ManifestDataFile], gone: Collection[str], *, of_deletes: bool
+        self,
+        manifests: Sequence[Manifest],
+        added: Sequence[ManifestDataFile],
+        removed: Collection[str],
+        *,
+        of_deletes: bool,
     ) -> list[Manifest]:
         """Return the manifests of one kind once files come and go; they are written as far as they are not there yet.
 
@@ -131,8 +136,12 @@ class ManifestWriter:
             gone: what the metadata calls the files that go.
             of_deletes: the kind.
         """
-        touched = [each for each in before if any(entry.data_file.file_path in gone for entry in each.entries)]
-        stay = [each for each in before if each not in touched]
+        touched = [
+            manifest
+            for manifest in manifests
+            if any(entry.data_file.file_path in removed for entry in manifest.entries)
+        ]
+        stay = [manifest for manifest in manifests if manifest not in touched]
         if not touched and not added:
             return stay
         most_entries = self.storage.limits.manifest_entries
@@ -146,7 +155,7 @@ class ManifestWriter:
         entries: dict[int, list[ManifestEntry]] = {}
         for manifest in touched:
             of_spec = entries.setdefault(manifest.file.partition_spec_id, [])
-            of_spec += [self._next_entry(entry, gone) for entry in manifest.entries]
+            of_spec += [self._next_entry(entry, removed) for entry in manifest.entries]
         entries.setdefault(self.spec_id, []).extend(
             ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self.snapshot_id, data_file=file)
             for file in added
@@ -158,11 +167,11 @@ class ManifestWriter:
         ]
         return [*stay, *written]
 
-    def _next_entry(self, entry: ManifestEntry, gone: Collection[str]) -> ManifestEntry:
-        is_gone = entry.data_file.file_path in gone
+    def _next_entry(self, entry: ManifestEntry, removed: Collection[str]) -> ManifestEntry:
+        is_removed = entry.data_file.file_path in removed
         return ManifestEntry.from_args(
-            status=ManifestEntryStatus.DELETED if is_gone else ManifestEntryStatus.EXISTING,
-            snapshot_id=self.snapshot_id if is_gone else entry.snapshot_id,
+            status=ManifestEntryStatus.DELETED if is_removed else ManifestEntryStatus.EXISTING,
+            snapshot_id=self.snapshot_id if is_removed else entry.snapshot_id,
             sequence_number=entry.sequence_number,
             file_sequence_number=entry.file_sequence_number,
             data_file=entry.data_file,
@@ -178,21 +187,23 @@ class ManifestWriter:
             for entry in entries:
                 writer.add_entry(entry)
         self.storage.write(path, written.data)
-        there = [entry for entry in entries if entry.status != ManifestEntryStatus.DELETED]
-        for entry in there:
+        live_entries = [entry for entry in entries if entry.status != ManifestEntryStatus.DELETED]
+        for entry in live_entries:
             if entry.status == ManifestEntryStatus.ADDED:
                 # They take the number of the commit, which readers take from the manifest.
                 entry.sequence_number = entry.file_sequence_number = self.sequence_number
         file = writer.to_manifest_file()
         file.sequence_number = self.sequence_number
-        file.min_sequence_number = min((entry.sequence_number or 0 for entry in there), default=self.sequence_number)
-        return Manifest(file, tuple(there))
+        file.min_sequence_number = min(
+            (entry.sequence_number or 0 for entry in live_entries), default=self.sequence_number
+        )
+        return Manifest(file, tuple(live_entries))
 
     def _schema_of(self, spec: PartitionSpec) -> Schema:
         """Return the last schema that has the columns of a spec: the present one may have one of them no more."""
         sources = {field.source_id for field in spec.fields}
         schemas = (self.metadata.schema(), *reversed(self.metadata.schemas))
-        return next(each for each in schemas if sources <= each.field_ids)
+        return next(schema for schema in schemas if sources <= schema.field_ids)
 
     def write_list(self, manifests: Sequence[Manifest], parent: int | None) -> str:
         """Write the list of a snapshot's manifests; return its path."""
@@ -200,6 +211,6 @@ class ManifestWriter:
         written = FileToMemory(location(self.storage, path))
         with ManifestListWriterV2(written, self.snapshot_id, parent, self.sequence_number, _CODEC) as writer:
             if manifests:
-                writer.add_manifests([each.file for each in manifests])
+                writer.add_manifests([manifest.file for manifest in manifests])
         self.storage.write(path, written.data)
         return path

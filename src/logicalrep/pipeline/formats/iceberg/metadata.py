@@ -84,11 +84,11 @@ def new_metadata(storage: Storage, folder: str, table: TableSpec) -> TableMetada
 
 def schema_updates(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]:
     """Return what gives a table the schema of a description; nothing if it has it."""
-    wanted = iceberg_schema(table, 0)
-    if metadata.schema().fields == wanted.fields:
+    table_schema = iceberg_schema(table, 0)
+    if metadata.schema().fields == table_schema.fields:
         return []
     for schema in metadata.schemas:
-        if schema.fields == wanted.fields:
+        if schema.fields == table_schema.fields:
             return [_current(schema.schema_id)]
     number = max(schema.schema_id for schema in metadata.schemas) + 1
     return [AddSchemaUpdate(schema=iceberg_schema(table, number)), _current(number)]
@@ -100,7 +100,7 @@ def _current(schema_id: int) -> TableUpdate:
 
 
 def snapshot_updates(
-    storage: Storage, before: TableMetadata, schema_id: int, snapshot_id: int, manifest_list: str, summary: Summary
+    storage: Storage, metadata: TableMetadata, schema_id: int, snapshot_id: int, manifest_list: str, summary: Summary
 ) -> list[TableUpdate]:
     """Return what makes a new snapshot the last one, later than those before it.
 
@@ -114,15 +114,15 @@ def snapshot_updates(
     """
     values: dict[str, Any] = {
         "snapshot-id": snapshot_id,
-        "parent-snapshot-id": before.current_snapshot_id,
-        "sequence-number": next_sequence_number(before),
-        "timestamp-ms": max(time.time_ns() // 1_000_000, before.last_updated_ms + 1),
+        "parent-snapshot-id": metadata.current_snapshot_id,
+        "sequence-number": next_sequence_number(metadata),
+        "timestamp-ms": max(time.time_ns() // 1_000_000, metadata.last_updated_ms + 1),
         "manifest-list": location(storage, manifest_list),
         "summary": summary,
         "schema-id": schema_id,
     }
     last: dict[str, Any] = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
-    if main := before.refs.get(MAIN_BRANCH):
+    if main := metadata.refs.get(MAIN_BRANCH):
         retention = main.model_dump(by_alias=True, exclude_none=True, exclude={"snapshot_id", "snapshot_ref_type"})
         last |= retention
     return [AddSnapshotUpdate(snapshot=Snapshot(**values)), SetSnapshotRefUpdate(**last)]
@@ -143,7 +143,7 @@ def commit_summary(
     operation: Operation | None,
     added: Sequence[DataFile],
     removed: Sequence[DataFile],
-    before: Mapping[str, DataFile],
+    previous_files: Mapping[str, DataFile],
     files: Mapping[str, DataFile],
     position: Position | None,
     own: Mapping[str, str],
@@ -159,20 +159,20 @@ def commit_summary(
         position: the position of the files; None for the same rows.
         own: the properties by which replicate finds its own commits.
     """
-    new = [file for file in added if file.path not in before]
-    gone = [file for file in removed if file.path not in files]
+    new = [file for file in added if file.path not in previous_files]
+    deleted = [file for file in removed if file.path not in files]
     if operation is None:
         operation = Operation.OVERWRITE if removed else Operation.APPEND
-    more = {
+    counts = {
         "added-data-files": len(new),
-        "deleted-data-files": len(gone),
+        "deleted-data-files": len(deleted),
         "added-records": sum(file.rows for file in new),
-        "deleted-records": sum(file.rows for file in gone),
+        "deleted-records": sum(file.rows for file in deleted),
         "total-data-files": len(files),
         "total-records": sum(file.rows for file in files.values()),
-        "total-position-deletes": sum(file.rows - file.rows_there for file in files.values()),
+        "total-position-deletes": sum(file.rows - file.live_rows for file in files.values()),
     }
-    texts = {name: str(count) for name, count in more.items()} | dict(own)
+    texts = {name: str(count) for name, count in counts.items()} | dict(own)
     if position is not None:
         texts["logicalrep.lsn"] = str(position.lsn)
     return Summary(operation, **texts)

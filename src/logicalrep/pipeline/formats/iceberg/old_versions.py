@@ -54,7 +54,7 @@ def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, T
     return None
 
 
-def keep_old_versions(storage: Storage, folder: str, versions: Iterable[MetadataVersion], oldest: float) -> None:
+def store_old_versions(storage: Storage, folder: str, versions: Iterable[MetadataVersion], oldest: float) -> None:
     """Store what reading some versions takes, before their metadata goes; forget those that are too old.
 
     Args:
@@ -63,22 +63,22 @@ def keep_old_versions(storage: Storage, folder: str, versions: Iterable[Metadata
         versions: the versions.
         oldest: the time from which on versions can be read, in seconds since 1970.
     """
-    known = {version.number: version for version in _read(storage, folder)}
-    for each in versions:
-        with storage.parsing(each.name):
-            version = OldVersion.of_metadata(storage, folder, each)
-        if version is not None:
-            known[each.number] = version
-    found = [known[number] for number in sorted(known)]
+    by_number = {old_version.number: old_version for old_version in _read(storage, folder)}
+    for version in versions:
+        with storage.parsing(version.name):
+            old_version = OldVersion.of_metadata(storage, folder, version)
+        if old_version is not None:
+            by_number[version.number] = old_version
+    old_versions = [by_number[number] for number in sorted(by_number)]
     # Of those from before, the last one is how the table was then.
-    first = sum(version.at <= oldest for version in found)
-    storage.write(f"{folder}/{_FILE}", json.dumps(_content(found[max(first - 1, 0) :])).encode())
+    first = sum(old_version.at <= oldest for old_version in old_versions)
+    storage.write(f"{folder}/{_FILE}", json.dumps(_content(old_versions[max(first - 1, 0) :])).encode())
 
 
 def _content(versions: Sequence[OldVersion]) -> dict[str, Any]:
     tables = list(dict.fromkeys(version.table for version in versions))
     numbers = {table: number for number, table in enumerate(tables)}
-    rows = [(each.number, each.at, each.manifest_list, numbers[each.table]) for each in versions]
+    rows = [(version.number, version.at, version.manifest_list, numbers[version.table]) for version in versions]
     return {"versions": rows, "tables": [json.loads(table) for table in tables]}
 
 

@@ -23,52 +23,54 @@ from logicalrep.pipeline.schema.file_partitions import FilePartition, PartitionC
 from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
-def partition_spec(table: TableSpec, known: Sequence[PartitionSpec], spec_id: int) -> PartitionSpec:
+def partition_spec(table: TableSpec, specs: Sequence[PartitionSpec], spec_id: int) -> PartitionSpec:
     """Return the spec of a table's file partitions: one of those that are known, if it is there, else a new one.
 
     Raises PartitionColumnError if a column has the name of one of its fields.
     """
-    before = [field for spec in known for field in spec.fields]
-    first = max((field.field_id for field in before), default=PARTITION_FIELD_ID_START - 1) + 1
-    fields = [_field(table, each, before, number) for number, each in enumerate(table.file_partitions, first)]
+    spec_fields = [field for spec in specs for field in spec.fields]
+    first = max((field.field_id for field in spec_fields), default=PARTITION_FIELD_ID_START - 1) + 1
+    fields = [
+        _field(table, partition, spec_fields, number) for number, partition in enumerate(table.file_partitions, first)
+    ]
     spec = PartitionSpec(*fields, spec_id=spec_id)
-    found = next((each for each in known if _identity(each) == _identity(spec)), spec)
-    for field in found.fields:
+    chosen = next((spec_ for spec_ in specs if _identity(spec_) == _identity(spec)), spec)
+    for field in chosen.fields:
         if field.name in table.stored.names:
             raise PartitionColumnError(
                 f"{table.relation} has a column {field.name}, which is the name of its partitions: rename the column"
             )
-    return found
+    return chosen
 
 
-def spec_updates(before: TableMetadata, table: TableSpec) -> list[TableUpdate]:
+def spec_updates(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]:
     """Return what gives a table the spec of a description; nothing if it has it."""
-    number = max(spec.spec_id for spec in before.partition_specs) + 1
-    spec = partition_spec(table, before.partition_specs, number)
-    if spec.spec_id == before.default_spec_id:
+    number = max(spec.spec_id for spec in metadata.partition_specs) + 1
+    spec = partition_spec(table, metadata.partition_specs, number)
+    if spec.spec_id == metadata.default_spec_id:
         return []
     values: dict[str, Any] = {"spec-id": spec.spec_id}
     new: list[TableUpdate] = [AddPartitionSpecUpdate(spec=spec)] if spec.spec_id == number else []
     return [*new, SetDefaultSpecUpdate(**values)]
 
 
-def has_spec_of(metadata: TableMetadata, table: TableSpec) -> bool:
+def has_current_spec(metadata: TableMetadata, table: TableSpec) -> bool:
     """Return whether the metadata has the spec of a description."""
-    wanted = partition_spec(table, metadata.partition_specs, -1)
-    return wanted.spec_id == metadata.default_spec_id
+    spec = partition_spec(table, metadata.partition_specs, -1)
+    return spec.spec_id == metadata.default_spec_id
 
 
 def _identity(spec: PartitionSpec) -> list[tuple[int, str]]:
     return [(field.source_id, str(field.transform)) for field in spec.fields]
 
 
-def _field(table: TableSpec, partition: FilePartition, known: Sequence[PartitionField], number: int) -> PartitionField:
+def _field(table: TableSpec, partition: FilePartition, fields: Sequence[PartitionField], number: int) -> PartitionField:
     source = field_id(table.schema.field(partition.source))
     assert source is not None
     transform = _transform(partition)
-    there = next((each for each in known if (each.source_id, each.transform) == (source, transform)), None)
-    if there is not None:
-        return there
+    existing = next((field for field in fields if (field.source_id, field.transform) == (source, transform)), None)
+    if existing is not None:
+        return existing
     return PartitionField(source_id=source, field_id=number, transform=transform, name=partition.name)
 
 

@@ -20,7 +20,7 @@ from pyiceberg.typedef import Record
 
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, location, path_of
 from logicalrep.pipeline.storage.data_files import DataFile
-from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_of_content
+from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_error
 from logicalrep.pipeline.storage.storage import Storage, first_line
 
 _PATH, _POSITION = 2147483546, 2147483545
@@ -86,7 +86,7 @@ def read_deletes(
         DamagedError: one is not there.
         StorageError: one cannot be read now.
     """
-    found: dict[str, Deleted] = {}
+    deleted: dict[str, Deleted] = {}
     for entry in sorted(entries, key=lambda entry: entry.sequence_number or 0):
         file = entry.data_file
         if file.content != DataFileContent.POSITION_DELETES or file.file_format != FileFormat.PARQUET:
@@ -96,7 +96,7 @@ def read_deletes(
             try:
                 rows = ParquetFile(opened).read(["file_path", "pos"]).combine_chunks()
             except (pa.ArrowException, OSError) as error:
-                if not is_of_content(error):
+                if not is_content_error(error):
                     raise
                 raise ValueError(f"{source}: {first_line(error)}") from None
         for uri in pc.unique(rows["file_path"]).to_pylist():
@@ -104,10 +104,10 @@ def read_deletes(
             target = data.get(path)
             if target is None or (target.sequence_number or 0) > (entry.sequence_number or 0):
                 continue
-            these = rows.filter(pc.equal(rows["file_path"], uri))["pos"].to_numpy()
-            before = found.get(path, Deleted(np.zeros(0, np.int64), frozenset()))
-            together = np.union1d(before.rows, these)
+            positions = rows.filter(pc.equal(rows["file_path"], uri))["pos"].to_numpy()
+            previous = deleted.get(path, Deleted(np.zeros(0, np.int64), frozenset()))
+            all_positions = np.union1d(previous.rows, positions)
             # The last file of ours has all that those before it have.
-            has_all = len(together) == len(np.unique(these))
-            found[path] = Deleted(together, frozenset((source,)) if has_all else before.sources | {source})
-    return found
+            has_all = len(all_positions) == len(np.unique(positions))
+            deleted[path] = Deleted(all_positions, frozenset((source,)) if has_all else previous.sources | {source})
+    return deleted

@@ -9,7 +9,7 @@ from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.storage.storage import Storage
 
 
-class VersionsRemoved(RemovedFiles):
+class IcebergRemovedFiles(RemovedFiles):
     """The files that the last version needs no more.
 
     What an earlier process removed and did not save counts as removed when it is found. A snapshot is removed before a
@@ -26,10 +26,10 @@ class VersionsRemoved(RemovedFiles):
         self.deleted_until = 0.0
         """All files that were removed up to this time, in seconds since 1970, are deleted."""
 
-    def removal_of(self, written: float) -> float:
+    def removal_time(self, written: float) -> float:
         return time.time()
 
-    def leave(self, file: RemovedFile) -> bool:
+    def prepare_deletion(self, file: RemovedFile) -> bool:
         if file.path in self.expire(file.at):
             return False
         self.deleted_until = max(self.deleted_until, file.at)

@@ -50,7 +50,9 @@ def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: 
 def superseded(metadata: TableMetadata, before_ms: float) -> set[int]:
     """Return the snapshots of main that another one followed up to a time, in milliseconds since 1970."""
     line = pairwise(_line_of_main(metadata))
-    return {snapshot.snapshot_id for snapshot, later in line if later.timestamp_ms <= before_ms} - _needed(metadata)
+    return {snapshot.snapshot_id for snapshot, successor in line if successor.timestamp_ms <= before_ms} - _needed(
+        metadata
+    )
 
 
 def abandoned(metadata: TableMetadata, before_ms: float) -> set[int]:

@@ -106,7 +106,7 @@ class MetadataVersions(Protocol):
         itself is gone, as after a restore: that is a change of another program.
         """
 
-    def changed_by_others(self, last: MetadataVersion, known: int) -> str | None:
+    def foreign_change(self, last: MetadataVersion, proven: int) -> str | None:
         """Return how another program has changed the table since its last commit of ours; None if it has not.
 
         Called after a start. Upkeep that leaves rows and columns as they are is no change.

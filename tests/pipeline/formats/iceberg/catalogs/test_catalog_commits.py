@@ -93,7 +93,7 @@ def test_a_table_is_created_replaced_and_read(catalog: CatalogOfTests) -> None:
     assert catalog_table(catalog).properties["logicalrep.stopped"] == "0/1: why"
     opened = open_table(catalog.open())
     assert (opened.version, opened.applied(APP)) == (stored.version, Lsn(1000))
-    assert opened.changed_by_others(-1) is None
+    assert opened.foreign_change(-1) is None
     made = NewTable(stored.table, [], Position(APP, Lsn(2000)), load="y", keep_hours=24)
     again = tables.replace("public/t", made, opened)
     assert tables.replace("public/t", made, opened).version == again.version
@@ -159,7 +159,7 @@ def test_a_second_writer_is_refused(catalog: CatalogOfTests) -> None:
     with pytest.raises(WriterError):
         other.write_stopped("0/1: a process that was stopped for a while")
     with pytest.raises(WriterError):
-        other.refuse_others()
+        other.refuse_unknown_commits()
     assert ids_at(catalog) == [0, 1, 2]
     insert(stored, 1001, range(3, 5))
     assert ids_at(catalog) == [0, 1, 2, 3, 4]
@@ -281,7 +281,7 @@ def test_commits_of_other_programs_are_reported(sqlite: CatalogOfTests) -> None:
     assert catalog_table(sqlite).properties["owner"] == "somebody"
     row = catalog_table(sqlite).scan().to_arrow().slice(0, 1)
     catalog_table(sqlite).append(row)
-    assert "has changed its rows" in str(open_table(sqlite.open()).changed_by_others(-1))
+    assert "has changed its rows" in str(open_table(sqlite.open()).foreign_change(-1))
     with pytest.raises(DamagedError, match="another program has changed its rows"):
         insert(stored, 1002, range(5, 6))
     # It is loaded again then, whatever is there.
@@ -293,12 +293,12 @@ def test_commits_of_other_programs_are_reported(sqlite: CatalogOfTests) -> None:
     insert(stored, 2002, range(2, 4))
     assert before is not None
     catalog_table(sqlite).manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
-    assert "has changed its rows" in str(open_table(sqlite.open()).changed_by_others(-1))
+    assert "has changed its rows" in str(open_table(sqlite.open()).foreign_change(-1))
     with pytest.raises(DamagedError):
         insert(stored, 2003, range(5, 6))
     with catalog_table(sqlite).update_schema() as update:
         update.delete_column("v")
-    assert open_table(sqlite.open()).changed_by_others(-1) == "another program has changed its columns"
+    assert open_table(sqlite.open()).foreign_change(-1) == "another program has changed its columns"
     sqlite.reader.drop_table("public.t")
     with pytest.raises(DamagedError, match="not in the catalog any more"):
         insert(stored, 2004, range(6, 7))

@@ -44,10 +44,10 @@ from pyiceberg.table.update import (
 )
 
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, error_of, is_of_catalog
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, catalog_error, is_catalog_error
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE, VERSION, WRITER, iceberg_schema, read_metadata
-from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions
+from logicalrep.pipeline.formats.iceberg.old_versions import store_old_versions
 from logicalrep.pipeline.formats.iceberg.snapshots import ancestors
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
@@ -76,12 +76,12 @@ class CatalogVersions(MetadataVersions):
         table = ask(self._settings, self._load)
         if table is None:
             return None
-        found = self._take(table)
+        current = self._take(table)
         if number is None:
-            return found
+            return current
         # A commit of another program keeps the number of our last one.
-        of_ours = (each for each in (found, *self._earlier(table.metadata)) if _is_own(each))
-        return next((each for each in of_ours if each.number == number), None)
+        own_versions = (version for version in (current, *self._earlier(table.metadata)) if _is_own(version))
+        return next((version for version in own_versions if version.number == number), None)
 
     def _earlier(self, metadata: TableMetadata) -> Iterator[MetadataVersion]:
         """Yield the versions before one, as far back as their files are there: the last ones first.
@@ -136,8 +136,10 @@ class CatalogVersions(MetadataVersions):
 
     def commit_of(self, version: MetadataVersion) -> str | None:
         # Upkeep of other programs keeps the number.
-        ours = (str(each.snapshot_id) for each in _ancestors(version.metadata) if _writer_of(each) is not None)
-        return next(ours, None)
+        own_ids = (
+            str(snapshot.snapshot_id) for snapshot in _ancestors(version.metadata) if _writer_of(snapshot) is not None
+        )
+        return next(own_ids, None)
 
     def commit(
         self,
@@ -150,30 +152,30 @@ class CatalogVersions(MetadataVersions):
         if last is None or table is None:
             ask(self._settings, self._make_namespace)
             table = Table(self._name, start, "", StorageFiles(self._storage), self._catalog)
-            requirements, updates = (AssertCreate(),), [*_making(start), *updates]
+            requirements, updates = (AssertCreate(),), [*_creation_updates(start), *updates]
         try:
-            made = self._catalog.commit_table(table, requirements, tuple(updates))
+            response = self._catalog.commit_table(table, requirements, tuple(updates))
         except (CommitFailedException, TableAlreadyExistsError):
             return None
         except Exception as error:
             if isinstance(error, LogicalRepError):
                 raise
-            if not is_of_catalog(error):
+            if not is_catalog_error(error):
                 # Another program may have removed snapshots that were to be removed.
-                found = self.find()
-                if not isinstance(error, ValueError) or found is None or found.metadata == start:
+                current = self.find()
+                if not isinstance(error, ValueError) or current is None or current.metadata == start:
                     raise
                 return None
             # Nobody knows whether it is there, unless its snapshot is.
-            found = self.find()
-            if found is not None and snapshot_id is not None and found.metadata.current_snapshot_id == snapshot_id:
-                return found
-            if found is not None and found.metadata != start:
+            current = self.find()
+            if current is not None and snapshot_id is not None and current.metadata.current_snapshot_id == snapshot_id:
+                return current
+            if current is not None and current.metadata != start:
                 # A service may refuse, as an error of the request, what a commit to a branch came before.
                 return None
-            raise error_of(self._settings, error) from None
+            raise catalog_error(self._settings, error) from None
         return self._take(
-            Table(self._name, made.metadata, made.metadata_location, table.io, self._catalog, table.config)
+            Table(self._name, response.metadata, response.metadata_location, table.io, self._catalog, table.config)
         )
 
     def _make_namespace(self) -> None:
@@ -183,24 +185,26 @@ class CatalogVersions(MetadataVersions):
                 self._catalog.create_namespace(self._name[:1])
 
     def follow(self, last: MetadataVersion | None) -> LaterCommits:
-        there = self.find()
-        if there is None:
+        latest = self.find()
+        if latest is None:
             return LaterCommits(None) if last is None else LaterCommits(None, is_foreign=True, changes=_ABSENT)
-        now, before = there.metadata, None if last is None else last.metadata
-        if before is not None and (before.current_snapshot_id, before.schema()) == (
-            now.current_snapshot_id,
-            now.schema(),
+        metadata, last_metadata = latest.metadata, None if last is None else last.metadata
+        if last_metadata is not None and (last_metadata.current_snapshot_id, last_metadata.schema()) == (
+            metadata.current_snapshot_id,
+            metadata.schema(),
         ):
-            return LaterCommits(there)
+            return LaterCommits(latest)
         number = 0 if last is None else last.number
         writers = frozenset(
-            writer for each in _ancestors(now) if (writer := _writer_of(each)) is not None and _number_of(each) > number
+            writer
+            for snapshot in _ancestors(metadata)
+            if (writer := _writer_of(snapshot)) is not None and _number_of(snapshot) > number
         )
-        changes, current = self.changed_by_others(there, -1), now.current_snapshot()
+        changes, current = self.foreign_change(latest, -1), metadata.current_snapshot()
         is_foreign = changes is not None or current is None or _writer_of(current) is None
-        return LaterCommits(there, writers, is_foreign, changes)
+        return LaterCommits(latest, writers, is_foreign, changes)
 
-    def changed_by_others(self, last: MetadataVersion, known: int) -> str | None:
+    def foreign_change(self, last: MetadataVersion, proven: int) -> str | None:
         metadata = last.metadata
         if TABLE not in metadata.properties:
             return None
@@ -219,8 +223,10 @@ class CatalogVersions(MetadataVersions):
     def find_needed(self) -> set[str]:
         # An earlier process may have left some that are still to be stored for those who read the past.
         if self._table is not None:
-            before = [each.name for each in self._earlier(self._table.metadata) if each.name not in self._needed]
-            self._stale = deque(dict.fromkeys([*reversed(before), *self._stale]))
+            unneeded = [
+                version.name for version in self._earlier(self._table.metadata) if version.name not in self._needed
+            ]
+            self._stale = deque(dict.fromkeys([*reversed(unneeded), *self._stale]))
         start = f"{self._folder}/"
         return {path.removeprefix(start) for path in (*self._needed, *self._stale) if path.startswith(start)}
 
@@ -235,8 +241,10 @@ class CatalogVersions(MetadataVersions):
     def maintain(self, oldest: float) -> None:
         if not self.is_upkeep_due:
             return
-        there = (_version_of(found, path) for path in self._stale if (found := read_metadata(self._storage, path)))
-        keep_old_versions(self._storage, self._folder, filter(_is_own, there), oldest)
+        versions = (
+            _version_of(metadata, path) for path in self._stale if (metadata := read_metadata(self._storage, path))
+        )
+        store_old_versions(self._storage, self._folder, filter(_is_own, versions), oldest)
         while self._stale:
             self._storage.delete(self._stale[0])
             self._stale.popleft()
@@ -264,7 +272,7 @@ def _requirements(start: TableMetadata) -> tuple[TableRequirement, ...]:
     )
 
 
-def _making(start: TableMetadata) -> list[TableUpdate]:
+def _creation_updates(start: TableMetadata) -> list[TableUpdate]:
     """Return what makes a table of nothing, with the ids of its columns as they are."""
     return [
         AssignUUIDUpdate(uuid=start.table_uuid),

@@ -45,9 +45,9 @@ PATIENCE: dict[str, float] = {"connect": 10.0, "answer": 60.0}
 _TRIES_OF_GLUE = 3
 _CLASS_OF_LOCATIONS = "write.py-location-provider.impl"
 """The property of a table that names a class which pyiceberg calls at a commit."""
-_TO, _STORE = "logicalrep.to", "logicalrep.store."
+_DESTINATION, _STORE_OPTION = "logicalrep.to", "logicalrep.store."
 _LIBRARIES = ("pyiceberg", "sqlalchemy", "requests", "urllib3", "botocore", "psycopg", "sqlite3", "pydantic_core")
-_FOR_EVER = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthError, UnauthorizedError)
+_PERMANENT = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthError, UnauthorizedError)
 """The errors of a catalog that another try does not mend."""
 
 
@@ -70,8 +70,12 @@ class CatalogFiles(FileIO):
     def __init__(self, properties: dict[str, str]) -> None:
         """Take the catalog's properties, which have the destination."""
         super().__init__(properties)
-        options = {name.removeprefix(_STORE): value for name, value in properties.items() if name.startswith(_STORE)}
-        self._storage = _storage(properties[_TO], tuple(options.items()))
+        options = {
+            name.removeprefix(_STORE_OPTION): value
+            for name, value in properties.items()
+            if name.startswith(_STORE_OPTION)
+        }
+        self._storage = _storage(properties[_DESTINATION], tuple(options.items()))
 
     def new_input(self, location: str) -> InputFile:
         return StorageFiles(self._storage).new_input(location)
@@ -102,17 +106,17 @@ def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = Fals
         InvalidCatalogError: it does not let us in, or a library of it is not installed.
     """
     properties = {
-        **settings.passed_on,
+        **settings.library_options,
         "py-io-impl": f"{CatalogFiles.__module__}.{CatalogFiles.__qualname__}",
-        _TO: storage.uri,
-        **{f"{_STORE}{name}": value for name, value in storage.storage_options.items()},
+        _DESTINATION: storage.uri,
+        **{f"{_STORE_OPTION}{name}": value for name, value in storage.storage_options.items()},
     }
-    known = cast("dict[str, str]", merge_config(users_options(settings), dict(properties)))
+    configured = cast("dict[str, str]", merge_config(users_options(settings), dict(properties)))
     makers: dict[str, Callable[[], _CatalogOfFiles]] = {
-        "sqlite": lambda: _connect_sql(settings, known, creates=creates),
-        "postgresql": lambda: _connect_sql(settings, known, creates=creates),
-        "rest": lambda: _TimedRestCatalog(settings.name, **known | {"uri": settings.uri}),
-        "glue": lambda: _connect_glue(settings, known),
+        "sqlite": lambda: _connect_sql(settings, configured, creates=creates),
+        "postgresql": lambda: _connect_sql(settings, configured, creates=creates),
+        "rest": lambda: _TimedRestCatalog(settings.name, **configured | {"uri": settings.uri}),
+        "glue": lambda: _connect_glue(settings, configured),
     }
     catalog = ask(settings, makers[settings.kind])
     catalog.files = CatalogFiles(properties)
@@ -124,18 +128,18 @@ def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
     try:
         return action()
     except Exception as error:
-        if isinstance(error, LogicalRepError) or not is_of_catalog(error):
+        if isinstance(error, LogicalRepError) or not is_catalog_error(error):
             raise
-        raise error_of(settings, error) from None
+        raise catalog_error(settings, error) from None
 
 
-def error_of(settings: CatalogSettings, error: Exception) -> CatalogError:
+def catalog_error(settings: CatalogSettings, error: Exception) -> CatalogError:
     """Return an error of a catalog's library in words."""
     text = f"the catalog {settings.shown}: {without_secrets(first_line(error), settings.secrets)}"
-    return (InvalidCatalogError if isinstance(error, _FOR_EVER) else CatalogError)(text)
+    return (InvalidCatalogError if isinstance(error, _PERMANENT) else CatalogError)(text)
 
 
-def is_of_catalog(error: BaseException) -> bool:
+def is_catalog_error(error: BaseException) -> bool:
     """Return whether an error is of a catalog, or of the way to it, and not of this program."""
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _LIBRARIES
 
@@ -252,10 +256,10 @@ def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> _Cat
         botocore.config.Config(connect_timeout=PATIENCE["connect"], read_timeout=PATIENCE["answer"])
     )
     region = settings.uri.removeprefix("glue://").strip("/")
-    more: dict[str, Any] = {"glue.max-retries": _TRIES_OF_GLUE, "botocore-session": session}
+    glue_properties: dict[str, Any] = {"glue.max-retries": _TRIES_OF_GLUE, "botocore-session": session}
     if region:
-        more["glue.region"] = region
-    return OwnGlueCatalog(settings.name, **{**properties, **more})
+        glue_properties["glue.region"] = region
+    return OwnGlueCatalog(settings.name, **{**properties, **glue_properties})
 
 
 def _refuse_missing(settings: CatalogSettings, library: str, extra: str) -> None:

@@ -38,8 +38,8 @@ def users_options(settings: CatalogSettings) -> dict[str, Any]:
     """
     options: dict[str, Any] = dict(_UsersConfig().get_catalog_config(settings.name) or {})
     uri = options.get("uri")
-    is_of_catalog = uri is None or shown_uri(str(uri)).rstrip("/") == settings.shown.rstrip("/")
-    return options if is_of_catalog else {}
+    is_catalog_error = uri is None or shown_uri(str(uri)).rstrip("/") == settings.shown.rstrip("/")
+    return options if is_catalog_error else {}
 
 
 def _in_small_letters(value: Any) -> Any:
