@@ -153,7 +153,7 @@ def test_a_pipe_and_a_large_file_are_refused(tmp_path: Path) -> None:
     storage, folder = Storage(str(tmp_path)), tmp_path / "_logicalrep"
     folder.mkdir()
     os.mkfifo(folder / "destination.json")
-    with pytest.raises(MalformedFileError, match="it is no file of bytes"):
+    with pytest.raises(MalformedFileError, match="it is not a regular file"):
         Identity.read(storage)
     with (folder / "settings.json").open("wb") as file:
         file.truncate(1 << 40)

@@ -119,7 +119,7 @@ def test_absent_files_are_none_or_damage(storage: Storage) -> None:
         assert storage.parse("a/b", pytest.fail) is None
         assert (storage.names("a", ""), storage.list("a"), storage.times("")) == ([], [], {})
         for size, few in ((1, False), (1, True), (1 << 30, False)):
-            with pytest.raises(DamagedError, match="a/b is not there"), storage.open("a/b", size, few=few) as opened:
+            with pytest.raises(DamagedError, match="a/b does not exist"), storage.open("a/b", size, few=few) as opened:
                 opened.read(1)
         with pytest.raises(StorageError, match="a/c"):
             storage.copy("a/b", "a/c")

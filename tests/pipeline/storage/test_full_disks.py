@@ -110,7 +110,7 @@ def test_a_data_file_that_is_gone_or_cut_is_damage(tmp_path: Path) -> None:
     with pytest.raises(DamagedError, match="is damaged"):
         apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     path.unlink()
-    with pytest.raises(DamagedError, match="is not there"):
+    with pytest.raises(DamagedError, match="does not exist"):
         apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     with pytest.raises(DamagedError, match="nothing is deleted"):
         log.maintain(24)

@@ -1,1 +1,1 @@
-"""Folders and object stores: files read and written whole, Parquet files, and their statistics."""
+"""Folders and object stores: whole files, Parquet files and their statistics."""

@@ -1,4 +1,4 @@
-"""Data files: Parquet with the statistics by which readers, and we, leave files out."""
+"""Data files: Parquet files with statistics that let readers and replicate skip them."""
 
 from __future__ import annotations
 
@@ -29,24 +29,21 @@ from logicalrep.pipeline.storage.statistics import Statistics, statistics_column
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below, first_line
 
 DATA_FILE = re.compile(r"part-[0-9a-f]{32}\.parquet")
-"""The names of data files."""
 _DICTIONARY = 256 << 10
-"""The most bytes of a column's dictionary: a larger one of values that differ is half of the time of writing."""
+"""Limit of a column's dictionary, in bytes: a larger dictionary of distinct values takes half of the writing time."""
 _SAMPLE = 4 << 10
-"""The first values of a column by which it is told whether all differ, as those of keys do."""
-
-
+"""Number of first values that decide whether all values of a column differ, as keys do."""
 _PAGE = 16 << 10
-"""About the bytes of a page: of a few rows, these alone are read."""
+"""Approximate page size in bytes: to read a few rows, replicate reads their pages alone."""
 _CACHED_FILES = 512
-"""The files of which this process keeps what they tell of themselves, some tens of kilobytes of each."""
+"""Number of files whose layouts this process caches, some tens of kilobytes per file."""
 _FULL_SUFFIX = "-full.parquet"
-"""The end of the names of files with more than half of the most rows or bytes, which are not merged with others."""
+"""Suffix of files with more than half of the row or byte limit: replicate does not merge them."""
 _OWN_NAME = re.compile("part-[0-9a-f]{32}(-full)?\\.parquet")
 
 
 def is_own_name(path: str) -> bool:
-    """Return whether a data file has a name that is given here; other programs merge files too."""
+    """Return whether replicate named a data file; other programs write merged files under other names."""
     return _OWN_NAME.fullmatch(path) is not None
 
 
@@ -59,34 +56,34 @@ class DataFile:
     size: int
     """The size in bytes."""
     rows: int
-    """The number of its rows, with those that are there no more."""
+    """The number of rows, including deleted rows."""
     statistics: Statistics
-    """The bounds of all of these rows."""
+    """The bounds of all rows, including deleted rows."""
     vector: DeletionVector | None = None
-    """The rows that are there no more; None if all are there."""
+    """The deleted rows; None without deleted rows."""
     partition: tuple[PartitionValue, ...] = ()
-    """The values of the table's file partitions that all of its rows have."""
+    """The partition of all rows: one value per file partition of the table."""
     constants: tuple[tuple[str, pa.Scalar], ...] = ()
-    """The columns that the file does not have, as other programs leave them out: all rows have the same value."""
+    """Columns that another program omitted from the file, with the value that all rows have."""
     logged_path: str | None = None
-    """The path as a Delta log spells it; None if that is `path`."""
+    """The path as a Delta log spells it; None if it equals `path`."""
 
     @property
     def live_rows(self) -> int:
-        """The number of rows that are there."""
+        """The number of rows that are not deleted."""
         return self.rows - (0 if self.vector is None else self.vector.count)
 
     def is_same(self, other: DataFile | None) -> bool:
-        """Return whether it is the same file with the same rows."""
+        """Return whether the other file has the same path and the same deleted rows."""
         return other is not None and (self.path, self.vector) == (other.path, other.vector)
 
     def is_full(self, limits: Limits) -> bool:
-        """Return whether merging it with others would give as many files as before."""
+        """Return whether a merge of this file would not reduce the number of files."""
         return self.path.endswith(_FULL_SUFFIX) or 2 * self.rows >= limits.file_rows
 
 
 def file_sizes(files: Iterable[DataFile]) -> dict[str, int]:
-    """Return the sizes of all that data files need, by their paths: they themselves, and the files of their vectors."""
+    """Return the sizes in bytes of data files and of the files with their vectors, by path."""
     sizes: dict[str, int] = {}
     for file in files:
         sizes[file.path] = file.size
@@ -97,12 +94,12 @@ def file_sizes(files: Iterable[DataFile]) -> dict[str, int]:
 
 
 def with_columns(file: DataFile, schema: pa.Schema, new: Collection[str]) -> DataFile:
-    """Return a file of a table that has other columns now, with statistics of these: all is NULL in new ones.
+    """Return a file with the statistics of a table's current columns; the `new` columns are NULL in all rows.
 
-    It is the same one if its statistics are of these columns already.
+    Return the file itself if its statistics have these columns already.
     """
     statistics, columns = file.statistics, statistics_columns(schema)
-    # Those of a column that is not in the table any more are nobody's.
+    # Nobody reads the statistics of a dropped column.
     if not statistics.nulls or statistics.nulls.keys() & set(schema.names) == set(columns):
         return file
     nulls = {name: statistics.nulls.get(name, file.rows) for name in columns if name in statistics.nulls or name in new}
@@ -117,9 +114,9 @@ def with_columns(file: DataFile, schema: pa.Schema, new: Collection[str]) -> Dat
 def write_rows(
     storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table, partitions: Sequence[FilePartition] = ()
 ) -> list[DataFile]:
-    """Write rows as data files of a table's folder, in the table's schema; no file for no rows.
+    """Write rows in the table's schema as data files of the table's folder, one or more files per file partition.
 
-    Rows of different file partitions come into different files. Raises what `parted` raises.
+    Without rows there is no file. Raises the errors of `parted`.
     """
     return [
         _write_file(storage, folder, schema, part, partitions, partition)
@@ -131,9 +128,9 @@ def write_rows(
 def write_batches(
     storage: Storage, folder: str, batches: Iterable[pa.RecordBatch], partitions: Sequence[FilePartition] = ()
 ) -> list[DataFile]:
-    """Write record batches as data files, as soon as there are enough for one, or for one of each file partition.
+    """Write record batches as data files, each time the pending batches reach the row or byte limit of a file.
 
-    A batch may have more columns than those before it, which have NULL in them.
+    A batch may add columns, which are NULL in the rows of earlier batches.
     """
     files: list[DataFile] = []
     pending: list[pa.RecordBatch] = []
@@ -169,11 +166,11 @@ def _write_batches(
 
 @dataclass
 class _Layout:
-    """What a data file tells of itself, as far as it was read: it never changes."""
+    """The parts of a data file's footer that were read; a data file never changes."""
 
     rows: int = 0
     schema: pa.Schema | None = None
-    """Its schema; None if nothing is known yet."""
+    """None before the footer is read."""
     pages: dict[str, Pages] = field(default_factory=dict)
 
 
@@ -183,7 +180,7 @@ def _cached_layout(uri: str, path: str, size: int) -> _Layout:
 
 
 class OpenedFile:
-    """A data file that is read column by column: those of its rows that are there, and no others.
+    """A data file that is read column by column, without its deleted rows.
 
     Example:
         >>> with open_data_file(storage, "public/orders", file) as rows:
@@ -203,11 +200,11 @@ class OpenedFile:
 
         Args:
             source: the file.
-            layout: what is known of it; the rest is read, and added.
-            deleted: the numbers of its rows that are there no more.
-            paged: the same file, if reading many parts of it costs little.
-            some: the numbers of the only rows to be read; None for all.
-            constants: the values of columns that it does not have.
+            layout: the cached layout, which is completed from the file.
+            deleted: the numbers of the deleted rows.
+            paged: the same file, if many small reads cost little.
+            row_numbers: the numbers of the rows to be read; None for all rows.
+            constants: the values of columns that the file lacks.
         """
         self._source, self._layout, self._paged = source, layout, paged
         self._deleted = deleted
@@ -221,13 +218,13 @@ class OpenedFile:
         return ParquetFile(self._source)
 
     def only(self, row_numbers: NDArray[np.int64]) -> OpenedFile:
-        """Return the same file with only those of some rows that are there, by their numbers in the file, in order."""
+        """Return this file limited to rows, by ascending numbers in the file; deleted rows stay left out."""
         constants = [*self._constants.items()]
         return OpenedFile(self._source, self._layout, self._deleted, self._paged, row_numbers, constants)
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
-        """The numbers in the file of the rows that are there."""
+        """The numbers in the file of the rows that are not deleted."""
         if self._row_numbers is not None:
             return np.setdiff1d(self._row_numbers, self._deleted.astype(np.int64), assume_unique=True)
         is_live = np.ones(self._layout.rows, bool)
@@ -236,17 +233,17 @@ class OpenedFile:
 
     @property
     def rows(self) -> int:
-        """The number of rows that are there."""
+        """The number of rows that are not deleted."""
         return len(self.numbers)
 
     def deleted_with(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers in the file of all rows that are there no more, once some of those read are not."""
+        """Return the numbers in the file of the deleted rows and of further rows, which are indexes into `numbers`."""
         return np.union1d(self._deleted.astype(np.int64), self.numbers[rows])
 
     def read(self, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-        """Return columns, in the types of the table's schema; NULL in one that is neither in the file nor constant.
+        """Return columns in the types of the table's schema; a column is NULL if the file and the constants lack it.
 
-        Columns with field ids are known by these, others by their names.
+        Columns are found by their field ids, and without field ids by their names.
         """
         try:
             names_by_column = names_in_file(self._layout.schema, schema, columns)
@@ -276,15 +273,15 @@ class OpenedFile:
 
 @contextmanager
 def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | None = None) -> Iterator[OpenedFile]:
-    """Open a data file of a table's folder; `few` is the number of its rows that are to be read, if it is known.
+    """Open a data file of a table's folder; `few` is the number of rows to be read, None for an unknown number.
 
     Raises:
-        DamagedError: it is not there, or it is no Parquet file, or its vector is none: the table is damaged.
+        DamagedError: the file is missing or no Parquet file, or its deletion vector is damaged.
         StorageError: the destination cannot be read.
     """
     deleted = np.zeros(0, np.uint64) if file.vector is None else file.vector.read(storage, folder)
     path = below(folder, file.path)
-    # Little is to be read of files that were read before: what was known of them then is kept.
+    # A file of which a few rows are read was often read before: its layout is cached.
     layout = _Layout() if few is None else _cached_layout(storage.uri, path, file.size)
     is_little = few is not None and storage.limits.row_read_bytes * few < file.size
     with storage.open(path, file.size, few=is_little) as source:
@@ -301,19 +298,19 @@ def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | Non
 
 
 def count_rows(storage: Storage, folder: str, file: DataFile) -> int:
-    """Return the number of all of a data file's rows. Raises what `open_data_file` does."""
+    """Return the number of a data file's rows, including deleted rows. Raises the errors of `open_data_file`."""
     with open_data_file(storage, folder, replace(file, vector=None)) as opened:
         return opened.rows
 
 
 def read_rows(storage: Storage, folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-    """Return columns of a data file. Raises what `open_data_file` does."""
+    """Return columns of a data file. Raises the errors of `open_data_file`."""
     with open_data_file(storage, folder, file) as opened:
         return opened.read(schema, columns)
 
 
 def _parts(rows: pa.Table, limits: Limits) -> Iterator[pa.Table]:
-    """Yield rows in parts of about the same number; where rows are of very different sizes, none is much too large."""
+    """Yield parts of about equally many rows, none of which has more than twice the byte limit of a file."""
     count = max(-(-rows.num_rows // limits.file_rows), -(-rows.nbytes // limits.file_bytes), 1)
     size = max(-(-rows.num_rows // count), 1)
     for start in range(0, rows.num_rows, size):
@@ -330,12 +327,12 @@ def _write_file(
 ) -> DataFile:
     sink, whole = pa.BufferOutputStream(), rows.cast(file_schema(schema))
     for file_partition, value in zip(partitions, partition, strict=True):
-        # Some readers look for the values in the file alone, or in its path, which has none.
+        # Some readers take partition values only from the file or its path, and the path has no values.
         if file_partition.own_field is not None:
             whole = whole.append_column(
                 file_partition.own_field, pa.repeat(file_partition.scalar(value), rows.num_rows)
             )
-    # Files are rewritten often, so that the fastest compression costs least.
+    # Files are rewritten often: the fastest compression costs least.
     pq.write_table(
         whole,
         sink,
@@ -355,7 +352,7 @@ def _write_file(
 
 
 def _with_dictionaries(rows: pa.Table) -> bool | list[str]:
-    """Return the columns that are written with a dictionary: one of values that all differ is read for nothing."""
+    """Return the columns to write with a dictionary: a dictionary of distinct values is read for nothing."""
     if any(pa.types.is_nested(field.type) for field in rows.schema):
         return True
     first = rows.slice(0, _SAMPLE)

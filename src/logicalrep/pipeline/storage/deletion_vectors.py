@@ -1,9 +1,9 @@
-"""Deletion vectors: the rows of a data file that are there no more, by their numbers in the file.
+"""Deletion vectors: the deleted rows of a data file, by their numbers in the file.
 
-Their bytes are what the table formats agree on: a magic number, and a 64-bit Roaring bitmap in its portable form. In a
-file that several share, each has its length before it and a checksum behind it. Sources: "Deletion Vector Format" in
-the Delta Transaction Log Protocol, and `deletion-vector-v1` in Iceberg's Puffin specification. `pyroaring` reads and
-writes the bitmaps: it is CRoaring, whose portable form is the one that the formats name.
+The table formats share the bytes of a vector: a magic number, and a 64-bit Roaring bitmap in its portable form. A file
+of vectors has the length before each vector and a checksum behind it. Sources: "Deletion Vector Format" in the Delta
+Transaction Log Protocol, and `deletion-vector-v1` in Iceberg's Puffin specification. `pyroaring` wraps CRoaring, whose
+portable form the formats name.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _FRAME = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class VectorLocation:
-    """The place of a vector in a file of the table's folder."""
+    """The location of a vector in a file of the table's folder."""
 
     path: str
     offset: int
     size: int
     """The bytes of the vector, without its length and its checksum."""
     uri: str = ""
-    """The URI by which the table names the file; empty if that is the path."""
+    """The URI of the file in the table's log; empty if the log has the path."""
 
     @property
     def end(self) -> int:
-        """The offset behind its checksum."""
+        """The offset behind the checksum."""
         return self.offset + self.size + 2 * _FRAME.size
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector:
-    """The rows of a data file that are there no more.
+    """The deleted rows of a data file.
 
     Example:
         >>> vector = DeletionVector.of(np.array([0, 7]))
@@ -51,14 +51,14 @@ class DeletionVector:
     """
 
     count: int
-    """The number of these rows."""
+    """The number of deleted rows."""
     data: bytes = field(default=b"", repr=False)
-    """Its bytes; empty if they are in a file."""
+    """The bytes of the vector; empty if they are in a file."""
     location: VectorLocation | None = None
 
     @classmethod
     def of(cls, rows: NDArray[np.integer]) -> DeletionVector:
-        """Return the vector of some rows, by their numbers from 0 on."""
+        """Return the vector of rows, by their numbers from 0."""
         bitmap = BitMap64(rows.astype(np.uint64))
         bitmap.run_optimize()
         return cls(len(bitmap), _MAGIC + bitmap.serialize())
@@ -71,7 +71,7 @@ class DeletionVector:
             folder: the table's folder.
 
         Raises:
-            DamagedError: it is not there, or is not what was written.
+            DamagedError: the file of the vector is missing, or the bytes of the vector changed.
             StorageError: the destination cannot be read.
         """
         path, data = folder, self.data
@@ -90,7 +90,7 @@ class DeletionVector:
 
 
 def framed(data: bytes) -> bytes:
-    """Return a vector's bytes as a file has them: with their length and their checksum."""
+    """Return a vector's bytes with their length and their checksum, for a file of vectors."""
     return _FRAME.pack(len(data)) + data + _FRAME.pack(zlib.crc32(data))
 
 

@@ -1,4 +1,4 @@
-"""Files in a folder of this machine, each written as a whole and durable afterwards."""
+"""Files in a folder of this machine, written atomically and durably."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class NoLinksError(OSError):
-    """A file system without hard links, by which a file is made only if it is not there."""
+    """A file system without hard links, which `create` needs to write a file only if it does not exist."""
 
 
 class UnreadableError(OSError):
-    """A file that is larger than what is read of it, is no file of bytes, or is elsewhere; the text says which."""
+    """A file that is too large, is no regular file, or is outside of the destination; the text says which."""
 
 
 class LocalFiles:
-    """Files in a folder of this machine: `Storage` says what each method must do. It raises OSError.
+    """Files in a folder of this machine. `Storage` specifies the methods, which raise OSError here.
 
-    A file is written beside its target, synced, and then renamed or linked to it; then the folder is synced.
-
-    Lists name links and follow none: whoever reads a listed link out of the destination gets the error.
+    A file is written to a temporary name in the folder of its target, synced, and then renamed or linked to the target;
+    then the folder is synced. Lists name links and follow none: reading a link out of the destination is an error.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,10 +35,10 @@ class LocalFiles:
         file = self._inside(path)
         try:
             if most_bytes is not None:
-                # A pipe would be waited for without end.
+                # A read of a pipe would wait forever.
                 status = file.stat()
                 if not stat.S_ISREG(status.st_mode):
-                    raise UnreadableError("it is no file of bytes")
+                    raise UnreadableError("it is not a regular file")
                 refuse_large(status.st_size, most_bytes)
             return file.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -59,7 +58,7 @@ class LocalFiles:
         try:
             os.link(written, target)
         except FileExistsError:
-            # NFS asks again after an answer that was lost, and then finds what it has made itself.
+            # NFS repeats a request whose answer was lost, and the repeated request finds the link of the first.
             if not os.path.samestat(written.stat(), target.lstat()):
                 return False
         except OSError as error:
@@ -106,7 +105,7 @@ class LocalFiles:
                 Path(path).rmdir()
 
     def _inside(self, path: str) -> Path:
-        """Return the path of a file or folder. Raises UnreadableError if a link leads out of the destination."""
+        """Return the path. Raises UnreadableError if a link leads out of the destination."""
         target = self._folder / path
         folder = os.path.realpath(self._folder)
         if os.path.commonpath([os.path.realpath(target), folder]) != folder:
@@ -114,19 +113,18 @@ class LocalFiles:
         return target
 
     def _inside_folder(self, path: str) -> Path:
-        """Return the path of a file that is replaced or removed as it is, also if it is a link."""
+        """Return the path of a file that is replaced or deleted, without following the file itself if it is a link."""
         folder, slash, name = path.rpartition("/")
         return self._inside(folder) / name if slash else self._folder / name
 
     def _make(self, folder: Path) -> None:
-        """Make a folder of the destination, durably; a new destination is for its owner alone."""
+        """Create a folder durably; only the owner may read a new destination."""
         if not folder.exists():
             self._make(folder.parent)
             folder.mkdir(mode=0o700 if folder == self._folder else 0o777, exist_ok=True)
             _sync(folder.parent)
 
     def _write_temporary(self, target: Path, data: bytes | memoryview) -> Path:
-        """Write a file next to the target, and return its path once it is on the disk."""
         self._make(target.parent)
         temporary = target.parent / f".{target.name}.{os.getpid()}.{time.monotonic_ns()}"
         try:
@@ -141,7 +139,6 @@ class LocalFiles:
 
 
 def refuse_large(size: int, most_bytes: int) -> None:
-    """Raise UnreadableError if a file is larger than what is read of it."""
     if size > most_bytes:
         raise UnreadableError(f"it has {size:,} bytes, and a file of its kind has at most {most_bytes:,}")
 

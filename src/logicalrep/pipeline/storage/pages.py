@@ -1,8 +1,8 @@
-"""The reading of a few rows of a Parquet file's column: of the pages that have them alone.
+"""Reads of a few rows of a Parquet file's column, from the pages that have these rows.
 
-pyarrow reads a column as a whole. So it is given a file in memory that has these pages alone, as they are, and a footer
-that tells of no others. Where the pages are is in the file's offset index. Source: "Parquet Page Index" and
-`parquet.thrift` of Apache Parquet.
+pyarrow reads a column as a whole. So this module builds a Parquet file in memory from these pages, unchanged, and a
+footer that lists no other page. The file's offset index has the locations of the pages. Source: "Parquet Page Index"
+and `parquet.thrift` of Apache Parquet.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from logicalrep.pipeline.storage.thrift import BINARY, I32, I64, LIST, STRUCT, S
 _Ints = NDArray[np.int64]
 _MAGIC = b"PAR1"
 _SPARSE = 2
-"""Pages are read one by one if the wanted ones have at most one of so many bytes."""
+"""Single pages are read if they have at most the column's bytes divided by this factor."""
 _DICTIONARIES = (2, 8)
 """The encodings of pages that need the column's dictionary."""
 _FOOTER = 4 << 10
-"""The bytes at the end of a file that are read at first: most footers are smaller."""
+"""Size of the first read at the end of a file, in bytes: most footers are smaller."""
 _LOCATION = [0x16, None, 0x15, None, 0x16, None, 0x00]
-"""The parts of a page's location in an offset index: the fields' headers; the offset, size and first row."""
+"""A page's location in an offset index: headers of fields, and None for the offset, the size and the first row."""
 
 
 @dataclass(frozen=True)
@@ -38,37 +38,37 @@ class Pages:
     offsets: _Ints
     sizes: _Ints
     first_rows: _Ints
-    """The number of each page's first row, and at the end the number of all rows."""
+    """The number of each page's first row, then the number of all rows."""
     dictionary: tuple[int, int] | None
-    """The offset of the page with the column's dictionary, and the offset behind it."""
+    """The start and the end of the page with the column's dictionary."""
     root: Struct
     leaf: Struct
-    """The schema's elements: all, and the column."""
+    """The schema's root element, and the column's element."""
     column: Struct
     """The metadata of the column."""
 
     def page_numbers(self, rows: _Ints) -> _Ints:
-        """Return the numbers of the pages that have some rows."""
+        """Return the numbers of the pages that have the given rows."""
         return np.unique(np.searchsorted(self.first_rows, rows, "right") - 1)
 
     def bounds(self, page: int) -> tuple[int, int]:
-        """Return the offset of a page, and that behind it."""
+        """Return the start and the end of a page."""
         return int(self.offsets[page]), int(self.offsets[page] + self.sizes[page])
 
 
 class PagedSource:
-    """A Parquet file of which pages are read one by one."""
+    """A Parquet file whose pages are read one by one."""
 
     def __init__(self, source: IO[bytes], size: int, pages: dict[str, Pages] | None = None) -> None:
-        """Take the open file, its size in bytes, and the pages of columns that are known of it, which are added to."""
+        """Take the open file, its size in bytes, and the cached pages by column, which reads add to."""
         self._source, self._size = source, size
         self._pages = {} if pages is None else pages
 
     def read_rows(self, columns: Sequence[str], rows: _Ints) -> pa.Table | None:
-        """Return columns of some rows, by their numbers in ascending order.
+        """Return columns of rows, by ascending row numbers.
 
-        Returns None if that would read much of the columns, or if the file, of another program, does not tell where its
-        pages are. Raises pyarrow.ArrowInvalid if the pages are none.
+        Returns None if the pages are a large part of the columns, or if a file of another program has no usable offset
+        index. Raises pyarrow.ArrowInvalid for damaged pages.
         """
         try:
             unread = [name for name in columns if name not in self._pages]
@@ -124,7 +124,7 @@ def _read_pages(source: IO[bytes], size: int, columns: Sequence[str]) -> dict[st
 
 
 def _locations(data: bytes) -> tuple[_Ints, _Ints, _Ints]:
-    """Return the offset, the size and the first row of each page of an offset index."""
+    """Return the offsets, the sizes and the first rows of the pages of an offset index."""
     header = data[1]
     if data[0] != 0x19 or header & 15 != STRUCT:
         raise ValueError("no list of locations")
@@ -151,7 +151,7 @@ def _locations(data: bytes) -> tuple[_Ints, _Ints, _Ints]:
             is_in_number = first + byte <= last
             part = bytes_[np.minimum(first + byte, last)].astype(np.int64) & 127
             value |= np.where(is_in_number, part << (7 * byte), 0)
-        # Numbers are encoded as zigzag; none here is negative.
+        # Thrift encodes numbers as zigzag; no location is negative.
         numbers.append(value >> 1)
     return numbers[0], numbers[1], numbers[2]
 
@@ -159,7 +159,6 @@ def _locations(data: bytes) -> tuple[_Ints, _Ints, _Ints]:
 def _rows_in_pages(
     source: IO[bytes], pages: Pages, page_numbers: _Ints, parts: list[bytes], rows: _Ints
 ) -> pa.ChunkedArray:
-    """Return a column of some rows, from the pages that have them; a dictionary that they need is read."""
     needs_dictionary = any(map(_has_dictionary_values, parts))
     dictionary = _read_parts(source, [pages.dictionary]) if needs_dictionary and pages.dictionary is not None else []
     begins = len(_MAGIC) + sum(map(len, dictionary))
@@ -169,21 +168,19 @@ def _rows_in_pages(
     footer = _footer(pages, begins, sum(map(len, parts)) - len(_MAGIC), total, has_dictionary=bool(dictionary))
     data = b"".join([*parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
     table = ParquetFile(pa.BufferReader(data)).read()
-    # The number of each row among those of these pages.
+    # Each row's page, as an index into `page_numbers`.
     indexes = np.searchsorted(page_numbers, np.searchsorted(pages.first_rows, rows, "right") - 1)
     starts = np.cumsum(counts) - counts
     return table.column(0).take(pa.array(rows - pages.first_rows[page_numbers][indexes] + starts[indexes]))
 
 
 def _has_dictionary_values(page: bytes) -> bool:
-    """Return whether the values of a data page are numbers of those in a dictionary."""
     header, _ = read_struct(page)
     encoding = header[5][1][2][1] if 5 in header else header[8][1][4][1]
     return encoding in _DICTIONARIES
 
 
 def _footer(pages: Pages, begins: int, size: int, rows: int, *, has_dictionary: bool) -> bytes:
-    """Return the footer of a file of some pages of the column."""
     column = {number: pages.column[number] for number in (1, 2, 3, 4)}
     column |= {5: (I64, rows), 6: (I64, size), 7: (I64, size), 9: (I64, begins)}
     if has_dictionary:

@@ -1,6 +1,6 @@
-"""Parquet files, read without leaving objects of Python to threads of Arrow.
+"""Parquet files, read without passing Python objects to threads of Arrow.
 
-Such a thread may let go of the last reference while Python ends. Then the process aborts, or hangs:
+If such a thread drops the last reference while Python exits, the process aborts or hangs:
 https://github.com/apache/arrow/issues/34314 and https://github.com/apache/arrow/issues/50482.
 """
 
@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 
 def is_content_error(error: Exception) -> bool:
-    """Return whether an error of reading a Parquet file is of its bytes, and not of the way to them, or of the memory.
+    """Return whether damaged bytes of a Parquet file caused an error, and not the storage or a lack of memory.
 
-    Arrow raises OSError, without a number, where it cannot decompress a page or read a footer.
+    Arrow raises OSError without errno if it cannot decompress a page or read a footer.
     """
     if isinstance(error, OSError):
         return type(error) is OSError and error.errno is None
@@ -25,17 +25,17 @@ def is_content_error(error: Exception) -> bool:
 
 
 class ParquetFile:
-    """A Parquet file: one of a disk is opened by Arrow itself, and any other is read by the calling thread alone.
+    """A Parquet file: Arrow opens a file on a disk itself; the calling thread alone reads any other file.
 
     Example:
         >>> ParquetFile(io.BytesIO(data)).read(["id"])
     """
 
     def __init__(self, source: IO[bytes] | pa.NativeFile) -> None:
-        """Open it. Raises pyarrow.ArrowInvalid if it is none."""
-        # Files of stores are buffered too: what is below the buffer tells.
+        """Open the file. Raises pyarrow.ArrowInvalid if it is no Parquet file."""
+        # Files of stores are buffered too: only the raw file shows the difference.
         self._is_of_disk = isinstance(getattr(source, "raw", None), io.FileIO)
-        # Spark writes times as int96, which is read in nanoseconds by default; which hold 1677 to 2262 alone.
+        # Spark writes times as int96, which Arrow reads as nanoseconds by default: they cover only 1677 to 2262.
         self._file = pq.ParquetFile(
             source.name if self._is_of_disk else source,
             pre_buffer=self._is_of_disk,
@@ -44,14 +44,12 @@ class ParquetFile:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return int(self._file.metadata.num_rows)
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns."""
         return self._file.schema_arrow
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return all rows, in some columns or in all. Raises pyarrow.ArrowInvalid if the file is damaged."""
+        """Return all rows of the given columns, None for all columns. Raises pyarrow.ArrowInvalid for damaged data."""
         return self._file.read(columns, use_threads=self._is_of_disk)

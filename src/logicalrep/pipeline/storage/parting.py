@@ -1,4 +1,4 @@
-"""Rows divided by a table's file partitions, before they are written."""
+"""The division of rows by a table's file partitions, before replicate writes them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from logicalrep.pipeline.schema.file_partitions import FilePartition, PartitionColumnError, PartitionValue
 
 MOST_PARTITIONS = 10_000
-"""The most partitions of rows that are written at once: each gets a file of its own."""
+"""Limit of the partitions of rows that are written at once: each partition gets a file."""
 
 
 def parted(
     partitions: Sequence[FilePartition], rows: pa.Table
 ) -> Iterator[tuple[tuple[PartitionValue, ...], pa.Table]]:
-    """Yield rows in parts of one value of each file partition; their order stays within a part.
+    """Yield the rows of each partition, in their order, with the partition's values.
 
-    Beside the rows a copy of them is in memory, unless all are one part.
+    A copy of the rows is in memory, unless they all have one partition.
 
     Raises:
-        PartitionValueError: the table's format cannot have a value.
-        PartitionColumnError: the rows have so many partitions that their files would be too many.
+        PartitionValueError: the table's format cannot store a value.
+        PartitionColumnError: the rows have more than MOST_PARTITIONS partitions.
     """
     if not rows.num_rows or not partitions:
         yield (), rows
@@ -40,7 +40,7 @@ def parted(
 
 
 def partition_of(partitions: Sequence[FilePartition], rows: pa.Table) -> tuple[PartitionValue, ...]:
-    """Return the values of the file partitions that the first row has."""
+    """Return the partition of the first row."""
     return tuple(
         _value(partition.values_of(rows.column(partition.source).slice(0, 1).combine_chunks()))
         for partition in partitions
@@ -48,7 +48,7 @@ def partition_of(partitions: Sequence[FilePartition], rows: pa.Table) -> tuple[P
 
 
 def partitions_of(partitions: Sequence[FilePartition], rows: pa.Table) -> set[tuple[PartitionValue, ...]]:
-    """Return the values of the file partitions that some rows have."""
+    """Return the partitions of the rows."""
     if not rows.num_rows:
         return set()
     firsts = np.unique(_codes(partitions, rows), return_index=True)[1] if partitions else [0]
@@ -58,7 +58,7 @@ def partitions_of(partitions: Sequence[FilePartition], rows: pa.Table) -> set[tu
 def split_off(
     partitions: Sequence[FilePartition], rows: pa.Table, partition: tuple[PartitionValue, ...]
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the rows that have these values of the file partitions, and the others."""
+    """Return the rows of a partition, and the rows of all other partitions."""
     if not partitions:
         return rows, rows.slice(0, 0)
     is_match = np.ones(rows.num_rows, bool)
@@ -70,13 +70,13 @@ def split_off(
 
 
 def _codes(partitions: Sequence[FilePartition], rows: pa.Table) -> NDArray[np.int64]:
-    """Return a number for each row, the same for rows of the same file partition, from 0 on."""
+    """Return a number from 0 for each row, equal for rows of one partition."""
     codes = np.zeros(rows.num_rows, np.int64)
     for partition in partitions:
         column = rows.column(partition.source)
         distinct = partition.values_of(column.combine_chunks()).dictionary_encode("encode")
         codes = codes * len(distinct.dictionary) + distinct.indices.to_numpy(zero_copy_only=False)
-        # Numbers of the combinations that there are: so they stay small, however many columns there are.
+        # The numbers of existing combinations stay small with any number of columns.
         codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
         if int(codes.max()) >= MOST_PARTITIONS:
             raise PartitionColumnError(

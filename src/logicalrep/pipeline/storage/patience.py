@@ -1,4 +1,4 @@
-"""Retries while a destination cannot be written; the slot waits for nothing else."""
+"""Retries while a destination cannot be written."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from logicalrep.postgres.retries import Wait
 _Result = TypeVar("_Result")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
-"""The bounds of the pause between two tries, in seconds."""
+"""Bounds of the pause between two attempts, in seconds."""
 
 
 class Patience(Wait):
-    """A wait for a destination, whose lines say how much WAL it costs the server."""
+    """A wait for a destination, whose log lines say how much WAL the server retains meanwhile."""
 
     def __init__(self, observer: Observer, stop: threading.Event, retained: Callable[[], str]) -> None:
-        """Take the receiver of the lines, the event that ends the wait, and the text on the retained WAL."""
+        """Take the observer of the log lines, the event that ends the wait, and the text about retained WAL."""
         super().__init__(stop=stop, say=passing(observer, WaitReported))
         self._observer = observer
         self._retained = retained
 
     def run(self, action: Callable[[], _Result]) -> _Result:
-        """Return the action's result. Raises StorageError if it cannot pass, or once `stop` is set."""
+        """Return the action's result. Raises StorageError if a retry cannot help, or once `stop` is set."""
         pause = _FIRST_PAUSE
         while True:
             try:

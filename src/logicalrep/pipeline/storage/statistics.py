@@ -1,7 +1,7 @@
-"""The statistics by which readers, and we, leave data files out.
+"""Statistics of data files, which let readers and replicate skip files.
 
-A file has the bounds of all columns of `statistics_columns`, or of none: some readers take a column whose bounds are
-missing in one file alone for one that meets no condition.
+A file has the bounds of all columns of `statistics_columns`, or no bounds: if one file alone lacks a column's bounds,
+some readers take its values for values that meet no condition.
 """
 
 from __future__ import annotations
@@ -16,32 +16,31 @@ from logicalrep.pipeline.schema.forms import END
 
 _MOST_COLUMNS = 32
 _LONGEST_TEXT = 32
-"""The characters of a text that are in a bound."""
+"""The number of characters of a text in a bound."""
 LAST = chr(0x10FFFF)
-"""The end of an upper bound that is a cut text."""
+"""The end of an upper bound that is a truncated text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The bounds of a file's values, by columns; empty where a column's bounds have no form in JSON."""
+    """The bounds of a file's values by column; empty if a bound has no JSON form."""
 
     least: dict[str, Any] = field(default_factory=dict)
-    """A value of each column that has any, which none of the file's is below."""
+    """A lower bound of each column that has values."""
     greatest: dict[str, Any] = field(default_factory=dict)
-    """A value which none of the file's is above."""
+    """An upper bound of each column that has values."""
     nulls: dict[str, int] = field(default_factory=dict)
-    """The number of nulls."""
+    """The number of nulls of each column."""
 
 
 def statistics_columns(schema: pa.Schema) -> list[str]:
-    """Return the first columns, and those of `END`, whose types have bounds that are exact in JSON."""
+    """Return the columns with statistics: the `END` columns and the first columns whose bounds are exact in JSON."""
     names = [column.name for column in schema if _has_bounds(column.type)]
-    # Each batch asks of every file whether it has current rows.
+    # Each batch checks by the END columns whether a file has current rows.
     return sorted(names, key=lambda name: name not in END.values())[:_MOST_COLUMNS]
 
 
 def statistics_of(rows: pa.Table) -> Statistics:
-    """Return the statistics of a file's rows."""
     statistics = Statistics()
     for name in statistics_columns(rows.schema):
         column = rows.column(name)
@@ -52,7 +51,7 @@ def statistics_of(rows: pa.Table) -> Statistics:
         try:
             least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
         except (OverflowError, ValueError):
-            # Python has no dates before the year 1 or after 9999.
+            # Python's dates cover the years 1 to 9999.
             return Statistics()
         if isinstance(greatest, str) and len(greatest) > _LONGEST_TEXT:
             if greatest[_LONGEST_TEXT] == LAST:

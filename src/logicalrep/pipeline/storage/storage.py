@@ -37,12 +37,11 @@ _ENVIRONMENT_VARIABLES = (
     "AWS_ENDPOINT_URL",
     "AWS_ALLOW_HTTP",
 )
-"""The environment variables of S3 that executors get too, whose environment is another."""
+"""Environment variables of S3 that replicate passes to Spark's executors, whose environment differs."""
 _ENDPOINTS = ("aws_endpoint", "endpoint", "aws_endpoint_url", "endpoint_url")
 
 
 def _refuse_plain_http(uri: str, options: Mapping[str, str]) -> None:
-    """Raise InvalidDestinationError for an endpoint without TLS that is not allowed: the store's client says less."""
     endpoint = next((options[name] for name in _ENDPOINTS if name in options), "")
     allowed = options.get("aws_allow_http", options.get("allow_http", "")).lower()
     if endpoint.startswith("http://") and allowed not in ("true", "1"):
@@ -57,17 +56,17 @@ class StorageError(LogicalRepError, RuntimeError):
 
     code = "STORAGE_NOT_WRITABLE"
     may_pass = True
-    """Whether the error may pass by itself, such as a full disk, or a store that is away."""
+    """Whether a retry may succeed, for example after a full disk or an unreachable store."""
 
 
 class DamagedError(LogicalRepError, RuntimeError):
-    """A file that should be at a destination, and is not, or is not what it was."""
+    """A file of a destination that is missing or changed."""
 
     code = "TABLE_DAMAGED"
 
 
 class InvalidDestinationError(StorageError):
-    """A destination that cannot be used at all."""
+    """A destination that can never be used."""
 
     code = "DESTINATION_INVALID"
     may_pass = False
@@ -75,27 +74,25 @@ class InvalidDestinationError(StorageError):
 
 @dataclass(frozen=True)
 class Storage:
-    """A folder, or an object store's URI with what it takes to reach it. Paths within it are relative, with `/`.
+    """A folder, or an object store's URI and its options. Paths within the destination are relative, with `/`.
 
-    `LocalFiles` and `StoreFiles` implement the methods; `tests/pipeline/storage/test_every_storage.py` holds both to
-    what the methods say.
+    `LocalFiles` and `StoreFiles` implement the methods; `tests/pipeline/storage/test_every_storage.py` checks both.
 
     **Threads and processes.** Any thread calls any method, and engines pickle a storage for their processes.
 
     **Atomic.** A reader, and a process that starts after a crash, gets a file's old bytes or its new bytes, never a
-    part of them. `write`, `create` and `copy` return once the file is durable, with its name. `delete` is not durable:
+    part of them. `write`, `create` and `copy` return once the file and its name are durable. `delete` is not durable:
     after a power failure a deleted file may exist again.
 
-    **Current.** After a method returns, every process reads, opens and lists what the method did.
+    **Current.** After a method returns, every process reads, opens and lists the method's effect.
 
     **Errors.** Every method raises:
 
     - MalformedFileError: the path, or a link on it, leads out of the destination. The method did nothing.
-    - InvalidDestinationError: the destination can never be used, as `create` is not possible in it, or an option is
-      wrong.
+    - InvalidDestinationError: the destination can never be used: it does not support `create`, or an option is wrong.
     - StorageError: the destination cannot be read or written now. A file to be written has its old bytes or its new
-      bytes: the answer may have been lost. The caller repeats the call, or finds out; `read` returns None for an
-      absent file alone.
+      bytes: the answer may have been lost. The caller repeats the call or reads the file; `read` returns None only
+      for an absent file.
 
     Example:
         >>> storage = Storage("s3://lake/shop", {"aws_region": "eu-central-1"})
@@ -105,9 +102,9 @@ class Storage:
     uri: str
     """The folder's path, or a URI such as `s3://bucket/folder`."""
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Options of the object store, which add to its usual environment variables; never shown."""
+    """Options of the object store, in addition to its usual environment variables; never shown."""
     limits: Limits = field(default=Limits(), repr=False)
-    """The limits of the run that reads and writes here."""
+    """The limits of the run that uses the storage."""
 
     def __post_init__(self) -> None:
         if self.is_local:
@@ -136,26 +133,26 @@ class Storage:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder."""
+        """Whether the destination is a folder."""
         return is_folder(self.uri)
 
     def uri_of(self, path: str) -> str:
-        """Return the URI, or the path, of what lies at a path; a URI is percent-encoded."""
+        """Return the URI, percent-encoded, or the local path of a relative path."""
         path = self._checked(path)
         return f"{self.uri}/{path if self.is_local else quote(path)}"
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
-        """Return a file's content; None if there is no such file.
+        """Return a file's content; None if the file does not exist.
 
-        Raises MalformedFileError if the file has more than `most_bytes`, None for any size, or is no file of bytes.
+        Raises MalformedFileError if the file has more than `most_bytes`, None for no limit, or is no regular file.
         """
         return self._run(path, lambda: self._files.read(path, most_bytes))
 
     def parse(self, path: str, parser: Callable[[Any], _Result], *, most_bytes: int | None = None) -> _Result | None:
-        """Return what a function makes of a file's JSON; None if there is no such file.
+        """Return the parser's result for a file's JSON; None if the file does not exist.
 
-        Raises MalformedFileError, with the file's name, if it is larger than `most_bytes`, or the limit without it,
-        is no JSON, or the function cannot read its content.
+        Raises MalformedFileError with the file's name if the file is larger than `most_bytes`, by default
+        `Limits.json_bytes`, is no JSON, or is refused by the parser.
         """
         data = self.read(path, self.limits.json_bytes if most_bytes is None else most_bytes)
         if data is None:
@@ -165,7 +162,7 @@ class Storage:
 
     @contextmanager
     def parsing(self, path: str) -> Iterator[None]:
-        """Raise MalformedFileError, with a file's name, for errors of reading its content in this context."""
+        """Replace errors of parsing a file by MalformedFileError with the file's name."""
         try:
             yield
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -177,7 +174,7 @@ class Storage:
 
     @contextmanager
     def open(self, path: str, size: int, *, few: bool = False) -> Iterator[IO[bytes]]:
-        """Open a file of a known size for reading at any position; `few` says that little of it is to be read.
+        """Open a file of a known size for reading at any position; `few` announces that the caller reads little.
 
         Called for data files, which never change. One thread reads the opened file.
 
@@ -190,40 +187,40 @@ class Storage:
             with self._files.open(path, size, few=few) as opened:
                 yield opened
         except FileNotFoundError:
-            raise DamagedError(f"{self.uri_of(path)} is not there") from None
+            raise DamagedError(f"{self.uri_of(path)} does not exist") from None
         except UnreadableError as error:
-            raise DamagedError(f"{self.uri_of(path)} is not read: {error}") from None
+            raise DamagedError(f"{self.uri_of(path)} cannot be read: {error}") from None
         except (OSError, BaseError) as error:
             raise StorageError(f"{self.uri_of(path)}: {self._description(error)}") from None
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file, or replace it as a whole.
 
-        Called for files of new names, or that one process alone writes: of two writers the last one wins.
+        Called for files with new names, or with one writing process: the last of two writers wins.
         """
         self._run(path, lambda: self._files.write(path, data))
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a file unless it exists; return whether this call wrote it.
 
-        Called for commits: of all callers, in all processes, one gets True. False says that the file exists, with all
-        of its bytes. If the answer of a store was lost, this call may have written the file, though it returns False:
-        the caller recognises its own bytes.
+        Called for commits: exactly one of all callers in all processes gets True. False says that the file exists, with
+        all of its bytes. If a store's answer was lost, this call may have written the file and return False: the caller
+        recognises its own bytes.
         """
         return self._run(path, lambda: self._files.create(path, data))
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a file that never changes to a new name, or do nothing visible if an earlier try has copied it.
+        """Copy a file that never changes to a new name; a repeated call changes nothing visible.
 
-        On a disk both names are one file. Each stays when the other is deleted.
+        On a disk both names are hard links of one file. Each name stays when the other is deleted.
         """
         self._checked(source)
         self._run(target, lambda: self._files.copy(source, target))
 
     def names(self, folder: str, after: str) -> list[str]:
-        """Return the names after a name, in the order of their bytes, of the files directly in a folder.
+        """Return the names of the files directly in a folder that sort after a name, in the order of their bytes.
 
-        Called to find the last commit of many: a store lists nothing before `after`. There is no folder without files.
+        Called to find the last of many commits: a store lists nothing before `after`. A missing folder has no names.
         """
         return self._run(folder, lambda: self._files.names(folder, after))
 
@@ -232,23 +229,22 @@ class Storage:
         return list(self.times(folder))
 
     def times(self, folder: str) -> dict[str, float]:
-        """Return when each file beneath a folder was written, in seconds since 1970, by the files' paths.
+        """Return the write times of all files beneath a folder, by path, in seconds since 1970 of the store's clock.
 
-        The clock is the store's. Files that a killed process has left unfinished on a disk are listed too.
+        On a disk, unfinished files of a killed process are listed too.
         """
         return self._run(folder, lambda: self._files.times(folder))
 
     def delete(self, path: str) -> None:
-        """Remove a file if it exists; a process that has opened it on a disk can still read it."""
+        """Delete a file if it exists; a process that has opened the file on a disk can still read it."""
         self._run(path, lambda: self._files.delete(path))
 
     def remove_empty_folders(self, folder: str) -> None:
-        """Remove a folder, and those beneath it, if they have no files; stores have none. Nobody may write then."""
+        """Remove a folder and its subfolders that have no files; do nothing in a store. No process may write then."""
         self._run(folder, lambda: self._files.remove_empty_folders(folder))
 
     @staticmethod
     def _checked(path: str) -> str:
-        """Return a path below the destination, or the empty one, which is the destination itself."""
         return below(path) if path else path
 
     def _run(self, path: str, action: Callable[[], _Result]) -> _Result:
@@ -259,8 +255,8 @@ class Storage:
             raise MalformedFileError(f"{self.uri_of(path)} is damaged: {error}") from None
         except (NotSupportedError, NoLinksError) as error:
             raise InvalidDestinationError(
-                f"{self.uri} cannot refuse to replace a file, and so cannot keep two writers apart: use another "
-                f"destination ({self._description(error)})"
+                f"{self.uri} cannot create a file only if it does not exist, so two writers could overwrite each "
+                f"other's commits: use another destination ({self._description(error)})"
             ) from None
         except (OSError, BaseError, ValueError) as error:
             raise StorageError(f"{self.uri_of(path)}: {self._description(error)}") from None
@@ -283,12 +279,11 @@ class Storage:
 def _refuse_percent_codes(uri: str, path: str) -> None:
     if code := _PERCENT_CODE.search(path):
         raise InvalidDestinationError(
-            f"{uri} is not a destination for tables, as programs that read Delta tables would take its {code[0]} for "
-            "another character: name a folder without it"
+            f"{uri} is not a destination for tables: programs that read Delta tables would decode its {code[0]} to "
+            "another character; use a folder without it"
         )
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error of a store, or of a library that uses one."""
-    # The store's own errors go on with lines for its developers.
+    """Return the first line of an error's text: errors of stores continue with lines for their developers."""
     return str(error).partition("\n")[0] or type(error).__name__

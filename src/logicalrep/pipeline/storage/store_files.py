@@ -25,23 +25,23 @@ _CLIENT_OPTION = re.compile(
     r"pool_max_idle_per_host|proxy_ca_certificate|proxy_excludes|proxy_url|randomize_addresses|read_timeout|timeout|"
     r"user_agent)"
 )
-"""The options of the client that speaks HTTP, which stand among the store's."""
+"""Options of the HTTP client, which users pass among the options of the store."""
 _END = 64 << 10
-"""The bytes at the end of a file that are read at first: what tells of a Parquet file's parts."""
+"""Size of the first read at the end of a file, in bytes, which has a Parquet file's footer."""
 _GAP = 32 << 10
-"""Parts with at most so many bytes between them are read by one request, with what is between them."""
+"""Longest gap in bytes between two parts that one request reads together with the gap."""
 
 
 class StoreFiles:
-    """Files in an object store: `Storage` says what each method must do. It raises OSError and BaseError.
+    """Files in an object store. `Storage` specifies the methods, which raise OSError and BaseError here.
 
-    The store's client repeats failed requests, and a store's requests are atomic and durable.
+    The store's client retries failed requests, and a store's requests are atomic and durable.
     """
 
     def __init__(self, uri: str, options: Mapping[str, str], limits: Limits) -> None:
         """Take the store's URI with a folder, its options, and the limits of the run.
 
-        Raises what the store's library does if it is none.
+        Raises the errors of the store's library for an invalid URI or option.
         """
         self._most_whole = limits.whole_file_bytes
         retries: RetryConfig = {"max_retries": limits.store_retries, "retry_timeout": timedelta(seconds=60)}
@@ -95,24 +95,24 @@ class StoreFiles:
 
 
 class StoreFile(io.BufferedReader):
-    """A file in an object store of which parts are read."""
+    """A file in an object store that is read in parts."""
 
     raw: _Ranges
 
     def read_parts(self, parts: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return parts of the file, told by their starts and ends, which are asked for at the same time."""
+        """Return parts of the file by their starts and ends, requested concurrently."""
         return self.raw.read_parts(parts)
 
 
 class _Ranges(io.RawIOBase):
-    """A file in an object store, each read a request."""
+    """A file in an object store; each read is a request."""
 
     def __init__(self, store: ObjectStore, path: str, size: int, most_whole: int) -> None:
         self._store = store
         self._path = path
         self._size, self._most_whole = size, most_whole
         self._at = 0
-        # What is read first: the end of a Parquet file tells what is in it. Of a small file it may be all later.
+        # The bytes of the first read, which has a Parquet footer; later reads of a small file cache the whole file.
         self._cached_from = size
         self._cached = b""
 

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as the footer of a Parquet file needs it: what was read can be encoded again.
+"""The part of Thrift's compact protocol that Parquet footers use, decoded and encoded.
 
 Source: "Thrift Compact Protocol Encoding" of Apache Thrift.
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 Struct = dict[int, tuple[int, Any]]
-"""The fields of a struct by their numbers: the type of each, and its value."""
+"""The type and value of each field of a struct, by the field's number."""
 List = tuple[int, list[Any]]
-"""The type of a list's items, and these."""
+"""The type of a list's items, and the items."""
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
 
 def read_struct(data: bytes, at: int = 0) -> tuple[Struct, int]:
-    """Return the struct at an offset, and the offset behind it. Raises ValueError or IndexError if there is none."""
+    """Return the struct at an offset, and the offset behind it. Raises ValueError or IndexError for other data."""
     fields: Struct = {}
     number = 0
     while (header := data[at]) != 0:
@@ -35,7 +35,6 @@ def read_struct(data: bytes, at: int = 0) -> tuple[Struct, int]:
 
 
 def encoded(fields: Struct) -> bytes:
-    """Return the bytes of a struct."""
     parts, last_number = [], 0
     for number, (type_, value) in fields.items():
         step = number - last_number
@@ -66,7 +65,7 @@ def _read_value(data: bytes, at: int, type_: int) -> tuple[Any, int]:
         return (item_type, items), at
     size = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8}.get(type_, 0)
     if not size:
-        raise ValueError(f"Thrift's type {type_} is in no footer")
+        raise ValueError(f"no Parquet footer has Thrift's type {type_}")
     return data[at : at + size], at + size
 
 

@@ -1,4 +1,4 @@
-"""The two kinds of destinations, told by their URI; the options ask it too, which import no client of stores."""
+"""The two kinds of destinations by their URIs, without an import of a store's client, for the options."""
 
 from __future__ import annotations
 
