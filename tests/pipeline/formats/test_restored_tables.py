@@ -203,6 +203,6 @@ def test_nothing_is_deleted_while_a_file_of_the_table_is_missing(
     first = next(iter(table.files))
     (lake / "public/t" / first).rename(lake / "public/t" / "part-other.parquet")
     names = {path.name for path in (lake / "public/t").rglob("*")}
-    with pytest.raises(DamagedError, match=f"{first} is not there, which the table needs: nothing is deleted"):
+    with pytest.raises(DamagedError, match=f"{first} does not exist, but the table needs it: nothing is deleted"):
         table.maintain(0)
     assert {path.name for path in (lake / "public/t").rglob("*")} >= names

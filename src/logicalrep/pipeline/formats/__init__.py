@@ -1,1 +1,1 @@
-"""The formats of tables, each with all that is its own."""
+"""The table formats: Delta Lake and Iceberg."""

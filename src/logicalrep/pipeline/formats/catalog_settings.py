@@ -1,6 +1,6 @@
-"""The Iceberg catalog that the tables of a destination are in: its URI, and the names that tables have there.
+"""The settings of an Iceberg catalog, and the names of tables in the catalog.
 
-It knows tables by names, and for each its last metadata, so that readers find them without any path.
+A catalog maps a table's name to the table's last metadata, so that readers need no path.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _KINDS: Mapping[str, Literal["sqlite", "postgresql", "rest", "glue"]] = {
     "glue": "glue",
 }
 _OWN = ("name", "allow_http")
-"""The options that are not passed on to the catalog's library."""
+"""The options that replicate does not pass to the catalog's library."""
 _LONGEST_WORD = 5
-"""The most characters of a parameter that may be a word, such as a port: it stays in texts."""
+"""Length of the longest parameter that errors may quote, such as a port; longer values may be secrets."""
 _LONGEST_NAME = 255
-"""The most characters of a namespace or a table's name: Glue and SQL catalogs have no room for more."""
+"""Length of the longest namespace or table name that Glue and SQL catalogs store."""
 
 
 class CatalogNameError(LogicalRepError, ValueError):
-    """Tables that would have one name in the catalog, or one that no catalog takes."""
+    """Tables with equal names in the catalog, or with a name that is too long."""
 
     code = "CATALOG_NAME"
 
 
 @dataclass(frozen=True)
 class CatalogSettings:
-    """A catalog, and what it takes to reach it. Raises OptionError for a URI that is none.
+    """A catalog's URI and options. Raises OptionError for an invalid URI.
 
     Example:
         >>> CatalogSettings("postgresql://lake:secret@db/catalog")
@@ -47,16 +47,16 @@ class CatalogSettings:
     """
 
     uri: str = field(repr=False)
-    """`sqlite:///FILE`, `postgresql://…`, `https://…` for a REST catalog, or `glue://` with a region or none."""
+    """`sqlite:///FILE`, `postgresql://…`, `https://…` for a REST catalog, or `glue://` with an optional region."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Options of pyiceberg for such a catalog, and `name`; never shown."""
+    """pyiceberg's options for the catalog, and `name`; never shown."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.uri)
         if parts.scheme not in _KINDS:
             raise OptionError(
-                "option 'catalog' is no catalog: write sqlite:///FILE, postgresql://HOST/DATABASE, https://… for a "
-                "REST catalog, or glue:// or glue://REGION"
+                "option 'catalog' is not a catalog's URI: write sqlite:///FILE, postgresql://HOST/DATABASE, https://… "
+                "for a REST catalog, or glue:// or glue://REGION"
             )
         is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
         if parts.scheme == "http" and not is_local and self.options.get("allow_http") != "true":
@@ -70,27 +70,26 @@ class CatalogSettings:
 
     @classmethod
     def of(cls, uri: str | None, options: Mapping[str, str] | None) -> Self | None:
-        """Return the settings of a catalog; None without one."""
+        """Return the settings of a catalog; None without a URI."""
         return None if uri is None else cls(uri, options or {})
 
     @property
     def kind(self) -> Literal["sqlite", "postgresql", "rest", "glue"]:
-        """The kind of the catalog."""
         return _KINDS[urlsplit(self.uri).scheme]
 
     @property
     def name(self) -> str:
-        """The catalog's name: SQL catalogs know tables by it too, so that readers give the same."""
+        """The catalog's name: SQL catalogs store it with each table, so readers use the same name."""
         return self.options.get("name", "default")
 
     @property
     def library_options(self) -> dict[str, str]:
-        """The options of its library."""
+        """The options for pyiceberg."""
         return {name: value for name, value in self.options.items() if name not in _OWN}
 
     @property
     def secrets(self) -> list[str]:
-        """What no error quotes: the password, the parameters and the secret options, also percent-decoded."""
+        """The texts that no error may quote: the password, also percent-decoded, the parameters and secret options."""
         parts = urlsplit(self.uri)
         values = [value for _, value in parse_qsl(parts.query) if len(value) > _LONGEST_WORD]
         password = parts.password or ""
@@ -98,7 +97,7 @@ class CatalogSettings:
 
     @property
     def shown(self) -> str:
-        """The URI as it may be shown and stored: without a user, a password or parameters."""
+        """The URI for texts and stored files: without a user, a password or parameters."""
         return shown_uri(self.uri)
 
 
@@ -108,10 +107,10 @@ def shown_uri(uri: str) -> str:
 
 
 def catalog_name(folder: str) -> tuple[str, str]:
-    """Return the namespace and the name that the table in a folder has in a catalog.
+    """Return the namespace and the name in a catalog of the table in a folder.
 
-    They are the two parts of the folder in small letters, with `_` for each character that is no letter, no digit and
-    no `_`: Glue and Athena know small letters alone, and others split names at dots.
+    Both are parts of the folder in lower case, with `_` for each character that is no letter, digit or `_`: Glue and
+    Athena allow only lower case, and other catalogs split names at dots.
 
     Example:
         >>> catalog_name("Shop.EU/Order lines~history")
@@ -126,15 +125,17 @@ def _in_catalog(name: str) -> str:
 
 
 def refuse_same_names(folders: Collection[str]) -> None:
-    """Raise CatalogNameError if two tables, by their folders, would have one name in a catalog, or one is too long."""
+    """Raise CatalogNameError if two tables would have one name in a catalog, or if a name is too long."""
     by_name: dict[tuple[str, str], str] = {}
     for folder in folders:
         name = catalog_name(folder)
         other = by_name.setdefault(name, folder)
         if other != folder:
             raise CatalogNameError(
-                f"the tables {other} and {folder} would both be {'.'.join(name)} in the catalog: rename one, leave one "
-                "out with --exclude-tables, or replicate it to another destination with a catalog of its own"
+                f"the tables {other} and {folder} would both be {'.'.join(name)} in the catalog: rename a table, leave "
+                "it out with --exclude-tables, or replicate it to another destination with another catalog"
             )
         if max(map(len, name)) > _LONGEST_NAME:
-            raise CatalogNameError(f"the name {'.'.join(name)} is longer than catalogs allow")
+            raise CatalogNameError(
+                f"the name {'.'.join(name)} is longer than the {_LONGEST_NAME} characters that catalogs store"
+            )

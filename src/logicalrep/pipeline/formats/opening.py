@@ -1,4 +1,4 @@
-"""The format of a destination's tables: the one module that knows which formats there are."""
+"""The choice of a destination's table format; no other module imports all formats."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class FormatError(LogicalRepError, RuntimeError):
-    """A format of tables whose library is not installed."""
+    """A table format whose library is not installed."""
 
     code = "FORMAT_MISSING"
 
 
 def refuse_missing_format(name: FormatName) -> None:
-    """Raise FormatError if a format's library is not installed; to be called before anything is made."""
+    """Raise FormatError if a format's library is not installed; called before replicate creates anything."""
     if name == "iceberg" and find_missing(["pyiceberg"]) is not None:
         raise FormatError(f"pyiceberg is not installed, which --format iceberg needs: {installing('iceberg')}")
 
@@ -29,19 +29,19 @@ def table_format(
     *,
     creates: bool = False,
 ) -> TableFormat:
-    """Return the tables of a destination in a format, and in a catalog if there is one.
+    """Return the tables of a destination in a format.
 
     Args:
         storage: the destination.
         name: the format.
-        catalog: the catalog; None without one.
-        creates: whether an SQL catalog that is empty gets its own tables, for a command that writes.
+        catalog: the Iceberg catalog; None for tables without a catalog.
+        creates: whether to create the catalog's own tables in an empty SQL catalog, for a command that writes.
 
     Raises:
         FormatError: the format's library is not installed.
-        StorageError: the catalog does not answer, or does not let us in.
+        StorageError: the catalog does not answer, or refuses the connection.
     """
-    # Each format has a large library, of which a run needs one.
+    # Each format imports a large library, and a run needs only one of them.
     if name == "iceberg":
         refuse_missing_format(name)
         from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables

@@ -1,4 +1,4 @@
-"""The data files of a table's old versions, which stay for a while for readers."""
+"""The files that only old versions of a table need, and their deletion after the retention."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Any
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 _LIST = "_removed.json"
-"""The file with the list of them in the table's folder."""
+"""The list of removed files, in the table's folder."""
 _LEAST_AGE = 3600.0
-"""The seconds after which a file that is in no version is taken for one of a commit that was never made."""
+"""Age in seconds from which a file that is in no version is an orphan of a commit that failed."""
 _SEARCH_AGAIN = 24 * 3600.0
-"""The seconds between two searches for such files."""
+"""Seconds between two searches for orphans."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedFile:
-    """A data file that is in the last version no more."""
+    """A file that the last version does not need."""
 
     at: float
-    """The time at which it was removed, in seconds since 1970."""
+    """The time of the removal, in seconds since 1970."""
     path: str
     size: int
 
 
 class RemovedFiles:
-    """The files that are in the last version no more and still there, in the order in which they were removed.
+    """The existing files that the last version does not need, in the order of their removal.
 
-    A format has one of its own, which knows what its versions removed.
+    Each format has a subclass, which knows the files that the format's commits removed.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:
@@ -52,11 +52,11 @@ class RemovedFiles:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the files of earlier processes are known."""
+        """Whether `recall` has found the files that earlier processes removed, within the last day."""
         return time.monotonic() - self._recalled < _SEARCH_AGAIN
 
     def add(self, file: RemovedFile) -> None:
-        """Add a file that was removed now, unless it has been added already."""
+        """Add a removed file, unless it was added earlier."""
         if file.path in self._paths:
             return
         self._files.append(file)
@@ -64,18 +64,17 @@ class RemovedFiles:
         self._size += file.size
 
     def record_commit(self, previous: Mapping[str, int], current: Mapping[str, int]) -> None:
-        """Note what a commit removed: files of the version before are not needed any more, or are again.
+        """Add the files that a commit removed, and forget the files that the last version needs again.
 
         Args:
-            before: the sizes of the files that the version before needs, by their paths.
-            now: those of the last version.
+            previous: the sizes of the files that the previous version needs, by their paths.
+            current: the sizes of the files that the last version needs, by their paths.
         """
         for path in previous.keys() - current.keys():
             self.add(RemovedFile(time.time(), path, previous[path]))
         self._keep(current.keys() - previous.keys())
 
     def _keep(self, paths: Iterable[str]) -> None:
-        """Forget files that are in the last version again."""
         live = self._paths.intersection(paths)
         if live:
             self._files = deque(file for file in self._files if file.path not in live)
@@ -83,21 +82,24 @@ class RemovedFiles:
             self._size = sum(file.size for file in self._files)
 
     def removed_since(self, listed: int, version: int) -> list[RemovedFile]:
-        """Return the files that the commits after a version removed, as far as the format tells them."""
+        """Return the files that the commits after a version removed, if the format stores them."""
         return []
 
     def removal_time(self, written: float) -> float:
-        """Return when a file that is in no version was removed, given when it was written."""
+        """Return the removal time of a file that is in no version, from its write time; both in seconds since 1970."""
         return written
 
     def has_surplus(self, live_bytes: int, keep_hours: float) -> bool:
-        """Return whether one is to be deleted, beside files of the last version with so many bytes."""
+        """Return whether a file is due for deletion: it is older than `keep_hours`, or the files are too large.
+
+        `live_bytes` is the size of the last version's files.
+        """
         limits = self.storage.limits
         is_old = bool(self._files) and self._files[0].at < time.time() - keep_hours * 3600
         return is_old or self._size > limits.retained_factor * live_bytes + limits.retained_bytes
 
     def delete_surplus(self, live_bytes: int, keep_hours: float) -> None:
-        """Delete some of those that are to be deleted, the first ones first. Arguments are those of `has_surplus`."""
+        """Delete up to `Limits.deleted_files` files that are due, oldest first. Arguments as in `has_surplus`."""
         for _ in range(self.storage.limits.deleted_files):
             if not self.has_surplus(live_bytes, keep_hours):
                 break
@@ -109,30 +111,28 @@ class RemovedFiles:
             self._size -= file.size
 
     def prepare_deletion(self, file: RemovedFile) -> bool:
-        """Do what has to be done before a file is deleted; return False if it has to stay.
+        """Prepare a file's deletion; return False if the file has to stay.
 
-        A file that stays is forgotten; the next search for files that are in no version finds it again.
+        A file that stays is forgotten; the next search for orphans finds it again.
         """
         return True
 
     def save(self, version: int) -> None:
-        """Save them, all those of the commits up to a version."""
+        """Save the list, which has the removed files of all commits up to a version."""
         content = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
         self.storage.write(f"{self.folder}/{_LIST}", json.dumps(content).encode())
 
     def recall(self, version: int, live: Collection[str], used: Container[str], keep_hours: float) -> None:
-        """Find the files that earlier processes removed: those of the list, and of the commits since.
-
-        Files that were written and are in no version are found too, once they are old.
+        """Find the files that earlier processes removed: from the list, from later commits, and old orphans.
 
         Args:
             version: the last version.
-            live: the paths of its files.
-            used: these paths, and the paths of all other files that have to stay.
+            live: the paths of the last version's files.
+            used: the paths of all files that have to stay, including `live`.
             keep_hours: the hours for which old versions can be read.
 
-        Raises DamagedError if a data file of the last version is not there: what is taken for an orphan may be that
-        file by another name, and nothing is deleted.
+        Raises DamagedError if a file of the last version is missing: an apparent orphan may be that file under another
+        name, so nothing is deleted.
         """
         listed, removed = self.storage.parse(f"{self.folder}/{_LIST}", _parse_list) or (-1, [])
         removed += self.removed_since(listed, version)
@@ -141,10 +141,10 @@ class RemovedFiles:
         if missing:
             more = f", and {len(missing) - 1} others" if len(missing) > 1 else ""
             raise DamagedError(
-                f"{self.storage.uri_of(self.folder)}/{missing[0]} is not there{more}, which the table needs: nothing "
-                "is deleted"
+                f"{self.storage.uri_of(self.folder)}/{missing[0]} does not exist{more}, but the table needs it: "
+                "nothing is deleted"
             )
-        # A file of which more rows are marked is removed and added, often before it goes.
+        # A commit that marks more rows of a file removes and adds the file: its last removal counts.
         last = {file.path: file for file in removed if file.path in times and file.path not in used}
         removed = sorted(last.values(), key=lambda file: file.at)
         removed_paths = self._paths | {file.path for file in removed}
@@ -167,5 +167,5 @@ def _parse_list(content: Any) -> tuple[int, list[RemovedFile]]:
 
 
 def _is_data(path: str) -> bool:
-    # A file that was being written has a dot before its name.
+    # The name of an unfinished file begins with a dot.
     return not path.startswith("_") or path.rpartition("/")[2].startswith(".")

@@ -1,4 +1,4 @@
-"""What has happened to a stored table since a checkpoint: it was restored to an earlier state, or others changed it.
+"""The differences of a stored table from a checkpoint: a restore to an earlier state, or a change of another program.
 
 A table is committed before the checkpoint that names the commit: it may be ahead of the checkpoint, and never behind.
 """
@@ -12,22 +12,22 @@ from logicalrep.pipeline.formats.stored_table import Head, StoredTable
 
 @dataclass(frozen=True, slots=True)
 class SinceCheckpoint:
-    """The differences of a stored table from what a checkpoint says."""
+    """The differences of a stored table from a checkpoint."""
 
     restored: str | None = None
-    """The reason why the table lacks a commit that it had; None if it has that commit."""
+    """The reason why the table lacks the checkpoint's commit; None if it has the commit."""
     foreign_change: str | None = None
-    """A description of what another program changed; None if the rows and the columns are the same."""
+    """A description of another program's change; None if the rows and the columns are the same."""
 
     def with_companion(self, companion: SinceCheckpoint) -> SinceCheckpoint:
-        """Return the differences of a table and of a companion table of it, which other programs have not changed."""
+        """Return the differences of a table and its companion table; no other program has changed the companion."""
         return replace(self, restored=self.restored or companion.restored)
 
 
 def compare(stored: StoredTable, previous: Head | None) -> SinceCheckpoint:
-    """Return what has happened to a table since a checkpoint, which had `known` as its last commit, or None for none.
+    """Return the differences of a table from a checkpoint with the head `previous`, None without a head.
 
-    Where the commit of that version cannot be read any more, as old entries of a log go, the later ones decide.
+    If the log's entry of that version was removed as too old, the later commits decide.
     """
     if previous is None:
         return SinceCheckpoint(None, stored.foreign_change(-1))
