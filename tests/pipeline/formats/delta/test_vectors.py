@@ -195,7 +195,7 @@ def test_files_of_vectors_go_in_time(log: DeltaLog, tmp_path: Path) -> None:
 def test_another_program_merges_files_with_marked_rows(log: DeltaLog, tmp_path: Path) -> None:
     folder = str(tmp_path / "public/t")
     DeltaTable(folder).optimize.compact()
-    with pytest.raises(StorageError, match="OPTIMIZE of another program is there, with the same rows"):
+    with pytest.raises(StorageError, match="another program committed OPTIMIZE without changing rows"):
         update(log, 1003, range(3))
     update(log, 1003, range(3))
     assert as_dict(read_delta(folder)) == expected() | {each: ("at 1003", f"big {each}") for each in range(3)}

@@ -1,1 +1,1 @@
-"""Delta tables: their log, their removed files, and the commits of other programs."""
+"""Delta tables: logs, removed files, and commits of other programs."""

@@ -1,4 +1,4 @@
-"""The actions of a Delta table's log: what is written for a table and its files, and the files that a log has.
+"""The actions of a Delta table's log: written for a table and its files, and read as data files.
 
 Source: "Actions" in the Delta Transaction Log Protocol.
 """
@@ -24,22 +24,22 @@ from logicalrep.pipeline.storage.storage import Storage
 
 Action = Mapping[str, object]
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
-"""The properties with the table's description, the load that its rows began with, and why it is stopped."""
+"""The properties with the table's description, the load that the rows began with, and the stop reason."""
 _KEY = "logicalrep.key"
-"""The property with the names of the key's columns, for readers."""
+"""The property with the names of the key columns, for readers."""
 VECTORS, _TIMES_WITHOUT_ZONE = "deletionVectors", "timestampNtz"
-"""The features of the protocol that tables here may need."""
+"""The features of the Delta protocol that replicate uses."""
 _WRITES_VECTORS = "delta.enableDeletionVectors"
 
 
 def retention_properties(hours: float) -> dict[str, str]:
-    """Return the properties that tell for how long a table's old versions can be read."""
+    """Return the properties with the retention of a table's old versions, in hours."""
     duration = f"interval {int(hours * 3600)} seconds"
     return {"delta.deletedFileRetentionDuration": duration, "delta.logRetentionDuration": duration}
 
 
 def protocol(table: TableSpec) -> Action:
-    """Return the least protocol that readers and writers of a table need."""
+    """Return the lowest protocol that supports a table."""
     features = [
         *([VECTORS] if table.marks_rows else []),
         *([_TIMES_WITHOUT_ZONE] if _has_ntz_columns(table) else []),
@@ -51,7 +51,7 @@ def protocol(table: TableSpec) -> Action:
 
 
 def unsupported_features(reader: DeltaTable) -> list[str]:
-    """Return what a table asks of its readers, and our own does not do."""
+    """Return the names of features that a table requires of readers, and that replicate does not support."""
     protocol = reader.protocol()
     if protocol.min_reader_version in (1, 3):
         return sorted(set(protocol.reader_features or ()) - {VECTORS, _TIMES_WITHOUT_ZONE})
@@ -69,12 +69,12 @@ def _has_ntz(type_: pa.DataType) -> bool:
 
 
 def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: int) -> Action:
-    """Return what a table is: its columns, the comments on it and on them, and its properties with its description.
+    """Return the metadata of a table: columns, comments, and properties including the description.
 
     Args:
         table: the description.
-        id_: the Delta table's own id, which stays the same.
-        properties: the other properties.
+        id_: the Delta table's id, which never changes.
+        properties: further properties.
         at: the time, in milliseconds since 1970.
     """
     own = ("delta.dataSkipping", _WRITES_VECTORS, _KEY)
@@ -109,9 +109,9 @@ def _schema_string(table: TableSpec) -> str:
 
 
 def _statistics_properties(table: TableSpec) -> dict[str, str]:
-    """Return the properties of a table by which all its readers and writers know the columns with bounds.
+    """Return the properties that name the columns with bounds to all readers and writers of a table.
 
-    Writers refuse a table of which one is a partition's.
+    Writers refuse a table whose property names a partition column.
     """
     partitions = {partition.name for partition in table.file_partitions}
     columns = [name for name in statistics_columns(table.stored) if name not in partitions]
@@ -121,7 +121,6 @@ def _statistics_properties(table: TableSpec) -> dict[str, str]:
 
 
 def remove(table: TableSpec, file: DataFile, at: int, *, changes_data: bool) -> Action:
-    """Return the removal of a table's file."""
     return {
         "remove": {
             "path": file.logged_path or file.path,
@@ -136,7 +135,6 @@ def remove(table: TableSpec, file: DataFile, at: int, *, changes_data: bool) -> 
 
 
 def add(table: TableSpec, file: DataFile, at: int, *, changes_data: bool) -> Action:
-    """Return the adding of a file to a table."""
     return {
         "add": {
             "path": file.logged_path or file.path,
@@ -162,14 +160,14 @@ def _vector(file: DataFile) -> Action:
 
 
 def stats(file: DataFile, partitions: Collection[str] = ()) -> str:
-    """Return a file's statistics as a log has them: without the columns of partitions, whose values are there too."""
+    """Return a file's statistics as JSON for the log, without partition columns, whose values the log has elsewhere."""
     statistics, content = (
         file.statistics,
         {"numRecords": file.rows, **({} if file.vector is None else {"tightBounds": False})},
     )
     if not statistics.nulls:
         return json.dumps(content)
-    # Escapes of characters beyond U+FFFF are read wrongly by delta-rs.
+    # delta-rs misreads escapes of characters beyond U+FFFF.
     bounds = {
         "minValues": {name: _logged(value) for name, value in statistics.least.items() if name not in partitions},
         "maxValues": {name: _logged(value) for name, value in statistics.greatest.items() if name not in partitions},
@@ -185,7 +183,7 @@ def _logged(value: object) -> object:
 
 
 def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: str) -> Iterator[DataFile]:
-    """Yield the files of a version of a table; a file is opened if the log does not tell the number of its rows."""
+    """Yield the files of a table's version; a file is opened if the log lacks its number of rows."""
     has_vectors = VECTORS in (reader.protocol().reader_features or ())
     vectors = read_vectors(storage, folder, reader.version()) if has_vectors else {}
     actions, uri = pa.table(reader.get_add_actions(flatten=True)), storage.uri_of(folder)
@@ -197,7 +195,7 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
         path = stored_path(row["path"], uri)
         is_own = is_own_name(path)
         if not is_own:
-            # Bounds of other programs may be cut texts, or times of fewer digits.
+            # Bounds of other programs may be truncated texts or times.
             least, greatest = (
                 {name: bound for name, bound in bounds.items() if type(bound) is int} for bounds in (least, greatest)
             )
@@ -217,14 +215,14 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
         file = file if rows is not None else replace(file, rows=count_rows(storage, folder, file))
         yield _with_partition(file, table, row, is_own=is_own)
     if vectors:
-        raise ValueError(f"it has deletion vectors of {', '.join(vectors)}, which are no files of the table")
+        raise ValueError(f"it has deletion vectors of files that the table does not have: {', '.join(vectors)}")
 
 
 def _statistics(least: dict[str, Any], greatest: dict[str, Any], nulls: dict[str, int]) -> Statistics:
-    """Return a file's statistics; none if an upper bound is in doubt.
+    """Return a file's statistics, which are empty if an upper bound is doubtful.
 
-    Of escapes of characters beyond U+FFFF, as other programs write them, delta-rs reads a part as lower ones: U+20000
-    as U+10000, and the end of a cut text, U+10FFFF, as U+FFFFF.
+    delta-rs misreads some escapes of characters beyond U+FFFF, which other programs write, as lower characters: U+20000
+    as U+10000, and U+10FFFF, the end of a truncated text, as U+FFFFF.
     """
     for name, value in greatest.items():
         if isinstance(value, str) and max(value, default="") > "\uffff":
@@ -236,7 +234,7 @@ def _statistics(least: dict[str, Any], greatest: dict[str, Any], nulls: dict[str
 
 
 def _with_partition(file: DataFile, table: TableSpec, row: Mapping[str, Any], *, is_own: bool) -> DataFile:
-    """Return a file with its file partition, and the bounds of its columns, which the log has nowhere else."""
+    """Return a file with its partition and the bounds of the partition columns, which the log's statistics lack."""
     if not table.file_partitions:
         return file
     partition = [
@@ -264,5 +262,5 @@ def _with_partition(file: DataFile, table: TableSpec, row: Mapping[str, Any], *,
 
 
 def _with_zone(value: object) -> object:
-    # Times without a zone are UTC to some readers of the statistics.
+    # Some readers of statistics take times without a zone as UTC.
     return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value

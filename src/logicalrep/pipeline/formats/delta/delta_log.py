@@ -1,7 +1,7 @@
-"""A table of a destination as a Delta table: commits of files, properties and the position, each in one step.
+"""A Delta table of a destination: atomic commits of files, properties and the position.
 
-delta-rs reads the log and writes its checkpoints. Commits are written here, since only so can a replacement of all rows
-carry the table's properties and the position in the same commit; a commit is one JSON file that must not exist yet.
+delta-rs reads the log and writes its checkpoints. This module writes commits itself, as a replacement of all rows needs
+the table's properties and the position in the same commit. A commit is one JSON file that must not exist yet.
 """
 
 from __future__ import annotations
@@ -52,28 +52,27 @@ from logicalrep_runtime.scalars import Lsn
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _URGENT_FACTOR = 2
-"""The multiple of `log_checkpoint_commits` after which a checkpoint comes before batches."""
+"""The multiple of `log_checkpoint_commits` from which a checkpoint runs before further batches."""
 
 
 class DeltaLog(StoredTable):
-    """A replicated Delta table, by its log. `open` and `replace` make one."""
+    """A replicated Delta table. Use `open` or `replace` to create an instance."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        """Take the table's folder."""
         self.storage, self.folder = storage, folder
         self.version, self.files, self.load = -1, {}, ""
         self._head = Head(-1, None)
         self.removed = DeltaRemovedFiles(storage, folder)
-        """The files that are in the last version no more and still there."""
+        """The existing files that the last version does not need."""
         self.checkpoint = -1
-        """The version of the last checkpoint."""
+        """The version of the log's last checkpoint; -1 without a checkpoint."""
         self._writer = uuid.uuid4().hex
         self._applied: dict[str, int] = {}
         self._reader: DeltaTable | None = None
 
     @classmethod
     def open(cls, storage: Storage, folder: str, version: int | None = None) -> Self | None:
-        """Do what `DeltaTables.open` does."""
+        """Implement `DeltaTables.open`."""
         log = cls(storage, folder)
         with log._errors():
             try:
@@ -101,14 +100,14 @@ class DeltaLog(StoredTable):
             )
         if unknown := unsupported_features(reader):
             raise LogDamagedError(
-                f"{self.storage.uri_of(self.folder)} was changed by another program so that readers need "
-                f"{', '.join(unknown)}, which this version of logicalrep does not have: restore it, or "
+                f"another program changed {self.storage.uri_of(self.folder)} so that readers need "
+                f"{', '.join(unknown)}, which this version of logicalrep does not support: restore the table, or "
                 "remove the folder"
             )
         with self.storage.parsing(f"{self.folder}/_delta_log"):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
             files = {file.path: file for file in read_files(reader, table, self.storage, self.folder)}
-        # The last read that may fail: rows of one version beside the number of another would be applied twice.
+        # The last read that may fail: the rows of one version with the number of another would be applied twice.
         commit = self.read_commit(reader.version())
         self.table, self.load, self.files = table, load, files
         self._reader = reader
@@ -124,13 +123,13 @@ class DeltaLog(StoredTable):
 
     @classmethod
     def replace(cls, storage: Storage, folder: str, new: NewTable, previous: StoredTable | None) -> Self:
-        """Do what `DeltaTables.replace` does."""
+        """Implement `DeltaTables.replace`."""
         assert previous is None or isinstance(previous, cls)
         stored = cls.open(storage, folder)
         if stored is not None and stored.load == new.load:
-            return stored  # The earlier try had succeeded, though its answer was lost.
+            return stored  # An earlier call succeeded, and its answer was lost.
         if stored is not None and previous is not None and stored.version > previous.version:
-            # All of its rows go, whatever another program has done to them.
+            # The commit removes all rows, so changes of other programs do not matter.
             previous._follow_later_commits()
         log = cls(storage, folder)
         log.table, log.load = new.table, new.load
@@ -170,7 +169,7 @@ class DeltaLog(StoredTable):
         position: Position | None = None,
     ) -> None:
         if self.table == table:
-            return  # The earlier try had succeeded, though its answer was lost.
+            return  # An earlier call succeeded, and its answer was lost.
         current = self._open_last_version().metadata()
         first = [metadata(table, current.id, current.configuration, _now())]
         if protocol(table) != protocol(self.table):
@@ -181,7 +180,7 @@ class DeltaLog(StoredTable):
 
     def skip(self, skipped: Skipped, application: str) -> None:
         if skipped in self.table.skipped:
-            return  # The earlier try had succeeded, though its answer was lost.
+            return  # An earlier call succeeded, and its answer was lost.
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
         current = self._open_last_version().metadata()
         properties = {name: value for name, value in current.configuration.items() if name != STOPPED}
@@ -196,7 +195,6 @@ class DeltaLog(StoredTable):
         self._write_properties(retention_properties(hours))
 
     def _write_properties(self, properties: Mapping[str, str]) -> None:
-        """Add to the table's properties, unless they are there already."""
         current = self._open_last_version().metadata()
         if not properties.items() <= current.configuration.items():
             configuration = {**current.configuration, **properties}
@@ -213,10 +211,7 @@ class DeltaLog(StoredTable):
         removed_table: TableSpec | None = None,
         changes_data: bool = True,
     ) -> None:
-        """Write a commit.
-
-        `table` describes the files that are added, and `before` those that are removed, if another description does.
-        """
+        """Write a commit; `table` and `removed_table` describe added and removed files, by default `self.table`."""
         timestamp, added_spec, removed_spec = _now(), table or self.table, removed_table or self.table
         info = {
             "timestamp": timestamp,
@@ -237,7 +232,7 @@ class DeltaLog(StoredTable):
         if not self.storage.create(commit_path(self.folder, version), data):
             self._refuse_later_commits()
         if later_versions := self._versions_after(version):
-            # The entry of this version may have been deleted, and created again by a process that slept.
+            # Upkeep may have deleted this version's entry before this process, which slept, created it again.
             if later_versions[0] != version + 1:
                 self.storage.delete(commit_path(self.folder, version))
             self._refuse_later_commits()
@@ -250,40 +245,39 @@ class DeltaLog(StoredTable):
         if position is not None:
             self._applied[position.application] = int(position.lsn)
 
-    # Commits of others
+    # Commits of other processes and programs
 
     def refuse_unknown_commits(self) -> None:
         if self._versions_after(self.version):
             self._refuse_later_commits()
 
     def _versions_after(self, version: int) -> list[int]:
-        """Return the versions after one whose commits are in the log, in order."""
         last = commit_path(self.folder, version).rpartition("/")[2]
         names = self.storage.names(f"{self.folder}/_delta_log", last)
         return [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
 
     def _refuse_later_commits(self) -> NoReturn:
-        """Find whose a commit is that is there already, and raise an error: what was to be committed is not right then.
+        """Take the state of the later commits, and raise an error, as the refused commit does not follow them.
 
         Raises:
-            StorageError: it is this process's own, or has the same rows: the next try goes on from it.
+            StorageError: this process wrote the commits, or they left the rows unchanged: a retry continues from them.
             DamagedError: another program has changed the rows.
-            WriterError: another process of ours has made it.
+            WriterError: another replicate process has committed.
         """
         uri = self.storage.uri_of(self.folder)
         foreign = self._follow_later_commits()
         if foreign is None:
-            raise StorageError(f"{uri}: the answer to an earlier commit was lost; it is there")
+            raise StorageError(f"{uri}: the answer to an earlier commit was lost, but the commit exists")
         if foreign.changes is not None:
             raise DamagedError(f"{uri}: {foreign.changes}")
         raise StorageError(
-            f"{uri}: {foreign.operation} of another program is there, with the same rows; going on from it"
+            f"{uri}: another program committed {foreign.operation} without changing rows: replicate continues from it"
         )
 
     def _follow_later_commits(self) -> LoggedCommit | None:
-        """Go on from the commits that are there after the version; return one of another program, if there is any.
+        """Take the state of the commits after the version; return a commit of another program, None without one.
 
-        Of several it is one that changes the table, if any does. Raises WriterError for those of other processes.
+        A commit that changes the table is preferred. Raises WriterError for a commit of another replicate process.
         """
         foreign: LoggedCommit | None = None
         last = self.version
@@ -292,7 +286,7 @@ class DeltaLog(StoredTable):
             if logged.is_ours and logged.writer != self._writer:
                 raise WriterError(
                     f"{self.storage.uri_of(self.folder)} has a version {version} that this process did not write: "
-                    "another process replicates to the same destination; stop it"
+                    "another process replicates to the same destination; stop one of them"
                 )
             if version > last + 1:
                 logged = LoggedCommit.deleted(last)
@@ -307,7 +301,6 @@ class DeltaLog(StoredTable):
         return foreign
 
     def _set_files(self, files: dict[str, DataFile]) -> None:
-        """Take the files of a later version, and note which are not needed for it any more."""
         self.removed.record_commit(file_sizes(self.files.values()), file_sizes(files.values()))
         self.files = files
 
@@ -319,7 +312,7 @@ class DeltaLog(StoredTable):
         for version in range(self.version, proven, -1):
             data = self.storage.read(commit_path(self.folder, version))
             if data is None:
-                return f"what was committed as version {version} is not in its log any more"
+                return f"its log no longer has the commit of version {version}"
             logged = LoggedCommit.of(data)
             if logged.is_ours:
                 return None
@@ -327,7 +320,7 @@ class DeltaLog(StoredTable):
                 return logged.changes
         return None
 
-    # Upkeep: checkpoints of the log, old files and old log entries removed
+    # Upkeep: checkpoints of the log, and the removal of old files and old log entries
 
     @property
     def opens_slowly(self) -> bool:
@@ -355,7 +348,7 @@ class DeltaLog(StoredTable):
         self.removed.delete_surplus(sum(file.size for file in self.files.values()), keep_hours)
 
     def write_checkpoint(self) -> None:
-        """Write a checkpoint of the log, and remove the log's entries before it that are too old to be read."""
+        """Write a checkpoint of the log, and remove entries before the checkpoint that are older than the retention."""
         with self._errors():
             reader = self._open_last_version()
             reader.create_checkpoint()
@@ -375,7 +368,6 @@ class DeltaLog(StoredTable):
         return DeltaTable(self.storage.uri_of(self.folder), version=version, storage_options=options)
 
     def _open_last_version(self) -> DeltaTable:
-        """Return a reader of the last version."""
         if self._reader is None:
             self._reader = self._open_reader()
         elif self._reader.version() < self.version:

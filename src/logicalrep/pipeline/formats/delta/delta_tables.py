@@ -1,4 +1,4 @@
-"""The Delta tables of a destination, by their folders."""
+"""The Delta tables of a destination, by folder."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from logicalrep.pipeline.storage.storage import below
 
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-"""The digits of ZeroMQ's Z85, in which the log has bytes, in place of those of `base64.b85encode`."""
+"""The digits of ZeroMQ's Z85, the log's encoding of bytes; `base64.b85encode` has other digits."""
 _TO_Z85, _FROM_Z85 = bytes.maketrans(_B85, _Z85), bytes.maketrans(_Z85, _B85)
 
 
@@ -29,12 +29,12 @@ def _decoded(text: str) -> bytes:
 
 
 def vector_path(id_: uuid.UUID) -> str:
-    """Return the path in a table's folder of a new file of vectors."""
+    """Return the path of a file of vectors in a table's folder."""
     return f"deletion_vector_{id_}.bin"
 
 
 def descriptor(vector: DeletionVector) -> dict[str, object]:
-    """Return a vector as the log has it: itself, or where it is."""
+    """Return the log's descriptor of a vector: its bytes, or its location."""
     if vector.location is None:
         return {
             "storageType": "i",
@@ -59,10 +59,10 @@ def read_descriptor(fields: Mapping[str, Any], uri: str) -> DeletionVector:
     """Return the vector of a descriptor.
 
     Args:
-        found: the descriptor.
-        uri: the table's URI: other programs may name a file of vectors by its own.
+        fields: the descriptor.
+        uri: the table's URI: other programs may write the absolute path of a file of vectors.
 
-    Raises ValueError if it is none, or the vector is outside of the table's folder.
+    Raises ValueError if the descriptor is invalid, or the vector is outside of the table's folder.
     """
     kind, text, size = fields["storageType"], fields["pathOrInlineDv"], int(fields["sizeInBytes"])
     if kind == "i":

@@ -1,6 +1,6 @@
 """Commits of other programs in a replicated table's log: upkeep, which leaves the rows as they are, and changes.
 
-OPTIMIZE, Z-ORDER and VACUUM say of each file that no data changes. Source: "Actions" in the Delta Transaction Log
+OPTIMIZE, Z-ORDER and VACUUM mark each file with `"dataChange": false`. Source: "Actions" in the Delta Transaction Log
 Protocol.
 """
 
@@ -15,23 +15,24 @@ _HARMLESS = {"commitInfo", "txn", "domainMetadata", "checkpointMetadata"}
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommit:
-    """A commit, as far as one needs to know whether to go on from it."""
+    """The facts of a commit that decide whether replicate can continue from it."""
 
     operation: str
-    """Its name, such as `OPTIMIZE`."""
+    """The operation's name, such as `OPTIMIZE`."""
     writer: str | None
-    """The process of ours that has made it; None for one of another program."""
+    """The replicate process that wrote the commit; None for another program."""
     is_ours: bool
+    """Whether replicate wrote the commit."""
     changes: str | None
-    """A description of its change of the table; None if the rows are the same."""
+    """A description of another program's change; None if the rows and the columns are the same."""
 
     @classmethod
     def of(cls, data: bytes) -> Self:
-        """Return a commit of a table."""
+        """Return the facts of a commit from the bytes of its log entry."""
         try:
             actions: list[dict[str, Any]] = [json.loads(line) for line in data.splitlines() if line.strip()]
         except ValueError:
-            return cls("a commit", None, False, "a commit that cannot be read")
+            return cls("a commit", None, False, "its log has a commit that cannot be read")
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         operation, engine = str(info.get("operation", "a commit")), str(info.get("engineInfo", "another program"))
         if engine == "logicalrep":
@@ -43,12 +44,12 @@ class LoggedCommit:
 
     @classmethod
     def deleted(cls, last: int) -> Self:
-        """Return the commits after a version that the log has no more, of which nobody knows what they changed."""
-        return cls("a commit", None, False, f"what was committed after version {last} is not in its log any more")
+        """Return a stand-in for the commits after a version that the log has lost: their changes are unknown."""
+        return cls("a commit", None, False, f"its log no longer has the commits after version {last}")
 
 
 def _is_harmless(action: dict[str, Any]) -> bool:
-    """Return whether an action changes neither rows nor columns, nor what is needed to write them."""
+    """Return whether an action leaves rows, columns and the requirements of writers unchanged."""
     if action.keys() <= _HARMLESS:
         return True
     for kind in ("add", "remove"):

@@ -1,4 +1,4 @@
-"""The paths of data files in a Delta table's log, which are percent-encoded, and may be absolute.
+"""The paths of data files in a Delta table's log, which are percent-encoded and may be absolute.
 
 Source: "Add File and Remove File" in the Delta Transaction Log Protocol.
 """
@@ -16,11 +16,11 @@ _LOCAL = re.compile(r"file:(//)?(?=/)")
 
 
 def stored_path(logged: str, uri: str) -> str:
-    """Return the path in a table's folder of a file of its log.
+    """Return the path of a logged file within its table's folder.
 
     Args:
-        logged: the path as the log has it.
-        uri: the URI of the table's folder, or its path.
+        logged: the path in the log.
+        uri: the URI or the local path of the table's folder.
 
     Raises MalformedFileError if the file is outside of the folder.
 
@@ -34,12 +34,12 @@ def stored_path(logged: str, uri: str) -> str:
         return below(unquote(logged))
     path, folder = _plain(unquote(logged)), _plain(unquote(uri) if "://" in uri else uri)
     if not path.startswith(f"{folder}/"):
-        raise MalformedFileError(f"{logged!r} is outside of the table's folder {uri}")
+        raise MalformedFileError(f"the file {logged!r} is outside of the table's folder {uri}")
     return below(path.removeprefix(f"{folder}/"))
 
 
 def removed_path(logged: str, uri: str) -> str | None:
-    """Return what `stored_path` does; None for a file outside of the folder, which is no file of the table any more."""
+    """Return the result of `stored_path`; None for a file outside of the folder, which no longer is the table's."""
     with suppress(MalformedFileError):
         return stored_path(logged, uri)
     return None

@@ -1,4 +1,4 @@
-"""The files that the commits of a Delta table's log removed."""
+"""The files that commits of a Delta table removed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 
 
 def commit_path(folder: str, version: int) -> str:
-    """Return the path of a commit in a table's log."""
     return f"{folder}/_delta_log/{version:020}.json"
 
 
 class DeltaRemovedFiles(RemovedFiles):
-    """The files that are in the last version of a Delta table no more: its log tells them all."""
+    """The removed files of a Delta table, which its log lists."""
 
     def removed_since(self, listed: int, version: int) -> list[RemovedFile]:
         files: list[RemovedFile] = []

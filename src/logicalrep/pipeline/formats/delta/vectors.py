@@ -1,7 +1,7 @@
-"""The deletion vectors of a Delta table's files: read from its log, and written beside its files.
+"""The deletion vectors of a Delta table's files: read from the log, and written to the table's folder.
 
-delta-rs reads vectors, but does not tell the descriptor of a file, which its removal has to repeat: a file is known by
-its path and its vector. Sources: "Deletion Vectors" and "Checkpoints" in the Delta Transaction Log Protocol.
+delta-rs reads vectors but does not return a file's descriptor. The removal of a file has to repeat the descriptor, as
+path and vector identify a file. Sources: "Deletion Vectors" and "Checkpoints" in the Delta Transaction Log Protocol.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet"
 
 
 def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, DeletionVector]:
-    """Return the vectors of a table's files, by the files' paths, at a version.
+    """Return the vectors of a table's version by the paths of the data files.
 
     Raises:
         MalformedFileError: the log is damaged.
-        DamagedError: a part of the log is not there.
-        StorageError: it cannot be read.
+        DamagedError: an entry of the log is missing.
+        StorageError: the log cannot be read.
     """
     descriptors: dict[str, Mapping[str, Any] | None] = {}
     uri = storage.uri_of(folder)
@@ -49,10 +49,10 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
         path = commit_path(folder, number)
         data = storage.read(path)
         if data is None:
-            raise DamagedError(f"{storage.uri_of(path)} is not there")
+            raise DamagedError(f"{storage.uri_of(path)} does not exist")
         with storage.parsing(path):
             actions = [json.loads(line) for line in data.splitlines() if line.strip()]
-            # A file of which more rows go is removed, and added again.
+            # A commit that marks more rows of a file removes and adds the file.
             for kind in ("remove", "add"):
                 for action in (action[kind] for action in actions if kind in action):
                     if kind == "add":
@@ -64,7 +64,7 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
 
 
 def _last_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int, list[str]]:
-    """Return the version after the last whole checkpoint up to a version, and the checkpoint's files."""
+    """Return the version after the last complete checkpoint up to a version, and the checkpoint's files."""
     parts: dict[tuple[int, int], list[str]] = {}
     for path in storage.list(f"{folder}/_delta_log"):
         match = _CHECKPOINT.fullmatch(path.rpartition("/")[2])
@@ -75,7 +75,7 @@ def _last_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int, 
 
 
 def write_vectors(storage: Storage, folder: str, files: Sequence[DataFile]) -> list[DataFile]:
-    """Write the larger new vectors of files into one file, durable afterwards; return the files with their places."""
+    """Write the larger new vectors of files to one durable file; return the files with the vectors' locations."""
     path = vector_path(uuid.uuid4())
     data, placed = _VERSION, []
     for file in files:
