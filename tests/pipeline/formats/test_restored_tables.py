@@ -125,7 +125,7 @@ def test_an_iceberg_table_without_a_file_of_its_metadata_stops_until_it_is_remov
     max((lake / folder / "metadata").glob(name), key=lambda path: path.stat().st_mtime_ns).unlink()
     db18.execute("UPDATE t SET v = 'c' WHERE id < 20")
     # A load would have to read the metadata too.
-    with pytest.raises(TablesStoppedError, match=r"public\.t: \[TABLE_LOG_DAMAGED\].* is not there; restore it, or"):
+    with pytest.raises(TablesStoppedError, match=r"public\.t: \[TABLE_LOG_DAMAGED\].* does not exist; restore it, or"):
         reasons(db18, lake, **HISTORY, **options)
     shutil.rmtree(lake / folder)
     if "catalog" in options:

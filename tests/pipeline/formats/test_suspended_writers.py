@@ -128,7 +128,7 @@ def test_a_commit_to_a_table_that_was_dropped_and_recreated_is_taken_back(tmp_pa
     new = new_table(storage, "iceberg")
     insert(new, 2000, range(7, 9))
     entry = log_entry(storage, stored.version + 1, "iceberg")
-    with pytest.raises(DamagedError, match=f"version {stored.version} is not there any more"):
+    with pytest.raises(DamagedError, match=f"version {stored.version} no longer exists"):
         stored.exchange([], [])
     assert storage.read(entry) is None
     assert ids_at(storage) == [7, 8]

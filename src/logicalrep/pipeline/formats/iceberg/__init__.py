@@ -1,1 +1,1 @@
-"""Iceberg tables: their metadata, manifests and position deletes, the commits of other programs, and their upkeep."""
+"""Iceberg tables: metadata, manifests, position deletes, commits of other programs, and upkeep."""

@@ -1,4 +1,4 @@
-"""A data file's statistics as manifests have them: by field ids, in bytes.
+"""The statistics of data files in manifests: bounds as bytes, by field id.
 
 Source: "Single-value serialization" in the Iceberg Table Spec.
 """
@@ -18,7 +18,7 @@ _INT, _LONG = struct.Struct("<i"), struct.Struct("<q")
 
 
 def to_bounds(schema: pa.Schema, rows: int, statistics: Statistics) -> dict[str, Any]:
-    """Return statistics as the arguments of a manifest's data file."""
+    """Return statistics as arguments of a manifest's data file."""
     fields = {name: schema.field(name) for name in statistics.nulls}
     ids = {name: field_id(field) for name, field in fields.items()}
     return {
@@ -44,7 +44,7 @@ def from_bounds(
         least: the lower bounds.
         greatest: the upper bounds.
         nulls: the numbers of nulls.
-        is_own: whether the file is of this package: bounds of other programs may be cut texts.
+        is_own: whether replicate wrote the file: bounds of other programs may be truncated texts.
     """
     fields = {field_id(field): field for field in schema if _has_bounds(field.type)}
     if not is_own:

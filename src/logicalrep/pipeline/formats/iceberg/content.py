@@ -1,4 +1,4 @@
-"""The content of a version of an Iceberg table: its metadata, its manifests, and the files that these list."""
+"""The content of an Iceberg table's version: its manifests, and the files that the manifests list."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from logicalrep.pipeline.storage.storage import Storage
 
 @dataclass(frozen=True)
 class Content:
-    """The files of a version; paths are those within the table's folder."""
+    """The files of a version; paths are relative to the table's folder."""
 
     manifests: list[Manifest] = field(default_factory=list)
     files: dict[str, DataFile] = field(default_factory=dict)
-    """The data files, with the rows that are there no more as their vectors."""
+    """The data files, with their deleted rows as vectors."""
     sources: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The files of deletes that tell these rows, by the paths of the data files."""
+    """The delete files with the deleted rows of each data file, by the path of the data file."""
 
     @classmethod
     def read(cls, storage: Storage, folder: str, manifest_list: str | None, table: TableSpec) -> Content:
-        """Return the content of the manifests that a file at the destination lists; none for None.
+        """Return the content of the manifests in a manifest list; an empty content for None.
 
         Raises:
-            ValueError: it has what is not understood, or files outside of the table's folder.
-            DamagedError: a file is not there.
-            StorageError: one cannot be read now.
+            ValueError: a manifest is damaged, has unsupported deletes, or has files outside of the table's folder.
+            DamagedError: a file is missing.
+            StorageError: a file cannot be read now.
         """
         return cls.of(storage, folder, read_manifests(storage, manifest_list), table)
 
     @classmethod
     def of(cls, storage: Storage, folder: str, manifests: list[Manifest], table: TableSpec) -> Content:
-        """Return the content that manifests list, in the columns of a description; raises what `read` does."""
+        """Return the content of manifests, in the columns of a description. Raises the errors of `read`."""
         entries = [entry for manifest in manifests if not manifest.is_of_deletes for entry in manifest.entries]
         delete_entries = [entry for manifest in manifests if manifest.is_of_deletes for entry in manifest.entries]
         by_path = {path_of(storage, entry.data_file.file_path): entry for entry in entries}
@@ -63,7 +63,7 @@ class Content:
         return cls(manifests, files, sources)
 
     def sizes(self, storage: Storage, folder: str, metadata: TableMetadata | None) -> dict[str, int]:
-        """Return the sizes of all files that a version with this metadata needs."""
+        """Return the sizes in bytes of all files that a version with this metadata needs, by path."""
         start = f"{folder}/"
         sizes = {path: file.size for path, file in self.files.items()}
         for manifest in self.manifests:
@@ -84,10 +84,10 @@ class Content:
         added: Sequence[DataFile],
         removed: Sequence[DataFile],
     ) -> Content:
-        """Return the content once files come and go; the new manifests, and rows that go, are written.
+        """Return the content after files are added and removed; write the new manifests and delete files.
 
-        A file that is added under a path that is there has other rows that are there no more, or other bounds, which
-        stay as they are.
+        An added file whose path the content has already has another vector, or other bounds. The manifests keep the old
+        bounds.
         """
         storage = writer.storage
         removed_paths = {file.path for file in removed} - {file.path for file in added}
@@ -98,7 +98,7 @@ class Content:
         sources = {
             path: paths for path, paths in self.sources.items() if path in files and files[path].vector is not None
         }
-        # A file of deletes belongs to one partition, as data files do.
+        # A delete file belongs to one partition, as data files do.
         by_partition: dict[object, list[DataFile]] = {}
         for file in marked:
             by_partition.setdefault(file.partition, []).append(file)

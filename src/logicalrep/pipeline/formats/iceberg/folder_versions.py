@@ -1,12 +1,12 @@
 """The versions of a table's metadata in its folder, without a catalog.
 
-A version is one file `metadata/v<number>.metadata.json`, which must not exist yet. Upkeep deletes old versions, so that
-their names can be created again: a process that slept must not make the past current. So the last version is the one
-with the highest number, and a commit lists the numbers after it has created its file: if there are higher ones, or the
-number before it is missing, the commit came too late and its file is removed. A reader in between does not see the
-file, as the reader takes the highest number too. `metadata/version-hint.text` has the last number for other programs,
-and nothing here reads it. No store compares and sets the hint: a process that slept before it wrote one lists the
-numbers again, and corrects it.
+A version is one file `metadata/v<number>.metadata.json`, which must not exist yet. Upkeep deletes old versions, whose
+names can then be created again: a process that slept must not make the past current. So the last version is the file
+with the highest number, and a commit lists the numbers after it has created its file: if a higher number exists, or the
+previous number is missing, the commit came too late and removes its file. A reader in between ignores the file, as the
+reader takes the highest number too. `metadata/version-hint.text` has the last number for other programs, and this
+module never reads it. No store compares and sets the hint: a process that slept before it wrote the hint lists the
+numbers again, and corrects the hint.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class FolderVersions(MetadataVersions):
     commits_snapshots = False
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        """Take the table's folder."""
         self._storage, self._folder = storage, folder
         self._last = self._hinted = 0
         self._first: int | None = None
@@ -53,11 +52,10 @@ class FolderVersions(MetadataVersions):
             version = self.find(numbers[-1])
             if version is not None:
                 return version
-            # Upkeep of another process has deleted it meanwhile: there are later ones.
+            # Upkeep of another process has deleted the version meanwhile: later versions exist.
         return None
 
     def _numbers(self, after: int = 0) -> list[int]:
-        """Return the numbers after a number of the versions that are there, in order."""
         matches = map(_FILE.fullmatch, self._storage.names(f"{self._folder}/metadata", "v"))
         return sorted(number for match in matches if match and (number := int(match[1])) > after)
 
@@ -87,13 +85,13 @@ class FolderVersions(MetadataVersions):
             self._take_back(version)
             return None
         self._last = number
-        # It is a hint: what is not written now is written by the next commit, or in the upkeep.
+        # The next commit, or upkeep, writes a missing hint.
         with suppress(StorageError):
             self._write_hint()
         return version
 
     def _take_back(self, version: MetadataVersion) -> None:
-        """Remove a version that was created after later ones, unless the next one was made of it."""
+        """Delete a version that was created after later versions, unless the next version follows from it."""
         next_version = self._read(version.number + 1)
         log = [] if next_version is None else next_version.metadata.metadata_log
         uri, time = location(self._storage, version.name), version.metadata.last_updated_ms
@@ -105,7 +103,7 @@ class FolderVersions(MetadataVersions):
         while numbers:
             hint = numbers[-1]
             self._storage.write(f"{self._folder}/{_HINT}", str(hint).encode())
-            # A process that slept before this must not leave a hint that is behind.
+            # If this process slept before the write, the hint may be behind.
             numbers = self._numbers(hint)
         self._hinted = self._last
 
@@ -113,8 +111,8 @@ class FolderVersions(MetadataVersions):
         writers, is_foreign, changes = set(), False, None
         base = last
         if base is not None and base.number not in self._numbers():
-            is_foreign, changes = True, f"what was committed as version {base.number} is not there any more"
-        # Listed versions may be deleted before they are read, by upkeep of another process: there are later ones then.
+            is_foreign, changes = True, f"the metadata of version {base.number} no longer exists"
+        # Upkeep of another process may delete listed versions before this loop reads them: later versions exist then.
         while numbers := self._numbers(0 if last is None else last.number):
             for version in filter(None, map(self._read, numbers)):
                 writer = writer_of(version.metadata, version.number)
@@ -131,7 +129,7 @@ class FolderVersions(MetadataVersions):
         for number in range(last.number, max(proven, 1) - 1, -1):
             version = self._read(number)
             if version is None:
-                return f"what was committed as version {number} is not there any more"
+                return f"the metadata of version {number} no longer exists"
             if writer_of(version.metadata, number) is not None or number == proven:
                 return None if number == last.number else change_between(version.metadata, last.metadata)
         return None

@@ -1,7 +1,7 @@
-"""Whose a version of an Iceberg table is, and whether another program's has the same rows.
+"""The writer of an Iceberg table's version, and the changes of other programs.
 
-Programs that merge files, or expire snapshots, leave the rows as they are: they say so by the operation `replace`, or
-make no snapshot. Source: "Snapshots" in the Iceberg Table Spec.
+Programs that merge files, or expire snapshots, leave the rows as they are: their snapshots have the operation
+`replace`, or they write no snapshot. Source: "Snapshots" in the Iceberg Table Spec.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from logicalrep.pipeline.formats.iceberg.metadata import VERSION, WRITER
 
 
 def writer_of(metadata: TableMetadata, version: int) -> str | None:
-    """Return the process of ours that has written a version; None for one of another program."""
+    """Return the replicate process that wrote a version; None for another program."""
     is_ours = metadata.properties.get(VERSION) == str(version)
     return metadata.properties.get(WRITER, "") if is_ours else None
 
 
 def change_between(previous: TableMetadata, current: TableMetadata) -> str | None:
-    """Return what another program has changed since a version; None if the rows and the columns are the same."""
+    """Return another program's change since a version; None if the rows and the columns are the same."""
     if current.schema().fields != previous.schema().fields:
         return "another program has changed its columns"
     if current.format_version != previous.format_version or current.default_spec_id != previous.default_spec_id:

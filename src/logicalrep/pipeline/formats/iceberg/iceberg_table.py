@@ -1,7 +1,8 @@
-"""A table of a destination as an Iceberg table: commits of files, properties and the position, each in one step.
+"""An Iceberg table of a destination: atomic commits of files, properties and the position.
 
-pyiceberg has the models of the metadata and the manifests, and their Avro; it writes no deletes, and no commit of files
-that others wrote. All that a commit needs is written here; `versions` makes the metadata that has it the last one.
+pyiceberg has the models of metadata and manifests, and reads and writes their Avro; it writes no position deletes, and
+commits no files that it did not write. This module writes the manifests and updates of a commit; `versions` makes the
+updated metadata the last version.
 """
 
 from __future__ import annotations
@@ -59,18 +60,17 @@ from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError
 from logicalrep_runtime.scalars import Lsn
 
 PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
-"""The property with the number of earlier versions of the metadata that stay."""
+"""The property with the number of earlier metadata versions that stay."""
 
 
 class IcebergTable(StoredTable):
-    """A replicated Iceberg table in a folder, by its metadata. `open` and `replace` make one."""
+    """A replicated Iceberg table. Use `open` or `replace` to create an instance."""
 
     def __init__(self, storage: Storage, folder: str, metadata_versions: MetadataVersions) -> None:
-        """Take the table's folder, and the versions of its metadata."""
         self.storage, self.folder, self._versions = storage, folder, metadata_versions
         self.version, self.files, self.load = 0, {}, ""
         self.removed = IcebergRemovedFiles(storage, folder, self._expire)
-        """The files that are in the last version no more and still there."""
+        """The existing files that the last version does not need."""
         self._protected = ProtectedFiles(storage, folder)
         self._writer = uuid.uuid4().hex
         self._last: MetadataVersion | None = None
@@ -79,13 +79,13 @@ class IcebergTable(StoredTable):
         self._saved = 0
         self._keep_hours: float | None = None
         self._is_commit_unknown = False
-        """Whether a commit may be there whose answer was lost."""
+        """Whether a commit whose answer was lost may exist."""
 
     @classmethod
     def open(
         cls, storage: Storage, folder: str, metadata_versions: MetadataVersions, version: int | None = None
     ) -> Self | None:
-        """Do what `IcebergTables.open` does."""
+        """Implement `IcebergTables.open`."""
         table = cls(storage, folder, metadata_versions)
         try:
             if version is not None and table._take_old(version):
@@ -114,25 +114,25 @@ class IcebergTable(StoredTable):
             is_known = metadata.format_version == 2 and has_current_spec(metadata, table)
         if not is_known:
             raise LogDamagedError(
-                f"{uri} was changed by another program to the format version {metadata.format_version}, or to other "
-                "partitions, which this version of logicalrep does not read: restore it, or remove the folder"
+                f"another program changed {uri} to the format version {metadata.format_version}, or to other "
+                "partitions, which this version of logicalrep does not read: restore the table, or remove the folder"
             )
         snapshot = metadata.current_snapshot()
         if snapshot is None:
-            # Our first commit of a table has one already.
+            # replicate's first commit of a table has a snapshot.
             raise LogDamagedError(
-                f"{uri} has no snapshot: another program has removed its rows; restore it, or remove the folder"
+                f"{uri} has no snapshot: another program has removed its rows; restore the table, or remove the folder"
             )
         with self.storage.parsing(version.name):
             applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
             listed = path_of(self.storage, snapshot.manifest_list)
             content = Content.read(self.storage, self.folder, listed, table)
-        # Nothing changes before all is read, as a read may fail and be tried again.
+        # A read may fail and be retried, so the attributes change only after all reads.
         self.table, self.load, self._applied = table, load, applied
         self._set_version(version, content)
 
     def _take_old(self, version: int) -> bool:
-        """Take the rows of a version whose metadata is gone, for reading alone; return whether it is known."""
+        """Take the rows of a version whose metadata was deleted, for reading; return whether the version is stored."""
         old_version = read_old_version(self.storage, self.folder, version)
         if old_version is None:
             return False
@@ -151,13 +151,13 @@ class IcebergTable(StoredTable):
         new: NewTable,
         previous: StoredTable | None,
     ) -> Self:
-        """Do what `IcebergTables.replace` does."""
+        """Implement `IcebergTables.replace`."""
         assert previous is None or isinstance(previous, cls)
         stored = cls.open(storage, folder, metadata_versions)
         if stored is not None and stored.load == new.load:
-            return stored  # The earlier try had succeeded, though its answer was lost.
+            return stored  # An earlier call succeeded, and its answer was lost.
         if stored is not None and previous is not None:
-            # All of its rows go, whatever another program has done to them.
+            # The commit removes all rows, so changes of other programs do not matter.
             previous._follow_later_commits()
         replaced = cls(storage, folder, metadata_versions)
         replaced.table, replaced.load, replaced._keep_hours = new.table, new.load, new.keep_hours
@@ -206,15 +206,15 @@ class IcebergTable(StoredTable):
         position: Position | None = None,
     ) -> None:
         if self.table == table:
-            return  # The earlier try had succeeded, though its answer was lost.
+            return  # An earlier call succeeded, and its answer was lost.
         self._write(added, removed, position, table=table)
-        # Bounds are by field ids: the files' columns are called as they are now.
+        # Manifests have bounds by field id: the content takes the columns' current names.
         self._content = Content.of(self.storage, self.folder, self._content.manifests, table)
         self.files = self._content.files
 
     def skip(self, skipped: Skipped, application: str) -> None:
         if skipped in self.table.skipped:
-            return  # The earlier try had succeeded, though its answer was lost.
+            return  # An earlier call succeeded, and its answer was lost.
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
         self._write([], [], Position(application, Lsn(skipped.lsn)), table=table, removed_properties=(STOPPED,))
 
@@ -226,7 +226,6 @@ class IcebergTable(StoredTable):
         self._write_properties(retention_properties(hours))
 
     def _write_properties(self, properties: Mapping[str, str]) -> None:
-        """Add to the table's properties, unless they are there already."""
         assert self._last is not None
         if not properties.items() <= self._last.metadata.properties.items():
             self._write([], [], None, properties=properties)
@@ -244,9 +243,9 @@ class IcebergTable(StoredTable):
         operation: Operation | None = None,
         has_snapshot: bool = False,
     ) -> None:
-        """Write what a commit needs, and then make the next version of the metadata, which is the commit."""
+        """Write the files of a commit, then commit them as the next version of the metadata."""
         if self._versions.commits_snapshots and self._last is not None:
-            # In a catalog a commit does not collide with branches, tags and settings that others have made meanwhile.
+            # A catalog does not refuse a commit for branches, tags and settings that other programs changed meanwhile.
             self.refuse_unknown_commits()
         described, last = table or self.table, self._last
         most = self.storage.limits.snapshots
@@ -286,16 +285,14 @@ class IcebergTable(StoredTable):
             self.table, self._applied = described, applied
 
     def _set_version(self, version: MetadataVersion, content: Content) -> None:
-        """Take what a later version has, and note which files are not needed for it any more."""
         previous_sizes = self._sizes()
         self._last, self.version, self._content, self.files = version, version.number, content, content.files
         self.removed.record_commit(previous_sizes, self._sizes())
 
     def _sizes(self) -> dict[str, int]:
-        """Return the sizes of the files that the last version needs, by their paths in the table's folder."""
         return self._content.sizes(self.storage, self.folder, None if self._last is None else self._last.metadata)
 
-    # Commits of others
+    # Commits of other processes and programs
 
     def refuse_unknown_commits(self) -> None:
         followed = self._versions.follow(self._last)
@@ -309,31 +306,31 @@ class IcebergTable(StoredTable):
         self._refuse(self._versions.follow(self._last))
 
     def _refuse(self, followed: LaterCommits) -> NoReturn:
-        """Raise an error for what has been committed by others, or earlier: the commit is not right then.
+        """Take the state of the later commits, and raise an error, as the refused commit does not follow them.
 
         Raises:
-            StorageError: it is this process's own, or has the same rows: the next try goes on from it.
+            StorageError: this process wrote the commits, or they left the rows unchanged: a retry continues from them.
             DamagedError: another program has changed the rows.
-            WriterError: another process of ours has made it.
+            WriterError: another replicate process has committed.
         """
         uri = self.storage.uri_of(self.folder)
-        self._go_on_from(followed)
+        self._adopt(followed)
         if not followed.is_foreign:
-            lost = "the answer to an earlier commit was lost; it is there"
+            lost = "the answer to an earlier commit was lost, but the commit exists"
             raise StorageError(f"{uri}: {lost if followed.writers else 'another change came first'}")
         if followed.changes is not None:
             raise DamagedError(f"{uri}: {followed.changes}")
-        raise StorageError(f"{uri}: a commit of another program is there, with the same rows; going on from it")
+        raise StorageError(f"{uri}: another program committed without changing rows: replicate continues from it")
 
     def _follow_later_commits(self) -> None:
-        """Go on from what has been committed, also by other programs. Raises WriterError for another of ours."""
-        self._go_on_from(self._versions.follow(self._last))
+        self._adopt(self._versions.follow(self._last))
 
-    def _go_on_from(self, followed: LaterCommits) -> None:
+    def _adopt(self, followed: LaterCommits) -> None:
+        """Take the state of the last commit. Raises WriterError for a commit of another replicate process."""
         if followed.writers - {self._writer}:
             raise WriterError(
                 f"{self.storage.uri_of(self.folder)} has a commit that this process did not write: another process "
-                "replicates to the same destination; stop it"
+                "replicates to the same destination; stop one of them"
             )
         self._is_commit_unknown = False
         if followed.last is not None:
@@ -343,7 +340,7 @@ class IcebergTable(StoredTable):
         assert self._last is not None
         return self._versions.foreign_change(self._last, proven)
 
-    # Upkeep: old snapshots and their files removed
+    # Upkeep: the removal of old snapshots and their files
 
     @property
     def opens_slowly(self) -> bool:
@@ -362,11 +359,11 @@ class IcebergTable(StoredTable):
 
     def maintain(self, keep_hours: float) -> None:
         if self._is_commit_unknown:
-            # Files of a commit whose answer was lost may be needed.
+            # A commit whose answer was lost may need files that look unneeded.
             self.refuse_unknown_commits()
         is_complete = self.removed.is_complete
         if not is_complete or self.removed.has_surplus(self._live_bytes, keep_hours):
-            # Others may have made branches and tags since the last commit.
+            # Other programs may have created branches and tags since the last commit.
             self.refuse_unknown_commits()
         if not is_complete:
             assert self._last is not None
@@ -378,16 +375,16 @@ class IcebergTable(StoredTable):
             self.removed.save(self.version)
             self._saved = self.version
         if self.removed.has_surplus(self._live_bytes, keep_hours):
-            # Those of all files that go by their age, in one commit.
+            # Remove the snapshots of all files that are too old in one commit.
             self._expire(time.time() - keep_hours * 3600)
         self.removed.delete_surplus(self._live_bytes, keep_hours)
-        # Versions whose files went for want of room cannot be read any more, however many hours are kept.
+        # Versions whose files were deleted to limit disk space cannot be read, even within the retention.
         self._versions.maintain(max(time.time() - keep_hours * 3600, self.removed.deleted_until))
 
     def _expire(self, until: float) -> NeededFiles:
-        """Remove the snapshots of main that need files which were removed up to a time, in seconds since 1970.
+        """Remove main's snapshots that need files removed up to a time, in seconds since 1970.
 
-        Return the files that the snapshots of others need.
+        Return the files that the remaining snapshots protect.
         """
         assert self._last is not None
         if expired_snapshots(self._last.metadata, until, self._keep_hours, self.storage.limits.snapshots):

@@ -1,4 +1,4 @@
-"""The Iceberg tables of a destination, by their folders: the metadata of each is in its folder, or in a catalog."""
+"""The Iceberg tables of a destination, by folder, with or without a catalog."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _METADATA = re.compile(r"(.+)/metadata/[^/]*\.metadata\.json")
 
 @dataclass(frozen=True)
 class IcebergTables(TableFormat):
-    """The Iceberg tables of a destination. `in_folders` and `in_catalog` make it."""
+    """The Iceberg tables of a destination. Use `in_folders` or `in_catalog` to create an instance."""
 
     storage: Storage
     versions: Callable[[str], MetadataVersions]
-    """Returns the versions of the metadata of the table in a folder."""
+    """Returns the metadata versions of the table in a folder."""
     remove_entry: Callable[[str], None] = lambda folder: None
-    """Removes what is of the table in a folder elsewhere."""
+    """Removes the catalog's entry of the table in a folder."""
 
     @classmethod
     def in_folders(cls, storage: Storage) -> IcebergTables:
@@ -39,12 +39,12 @@ class IcebergTables(TableFormat):
 
     @classmethod
     def in_catalog(cls, storage: Storage, settings: CatalogSettings, *, creates: bool = False) -> IcebergTables:
-        """Return those of a destination in a catalog. Raises CatalogError if it does not answer.
+        """Return the tables of a destination in a catalog. Raises CatalogError if the catalog does not answer.
 
         Args:
             storage: the destination.
             settings: the catalog.
-            creates: whether an SQL catalog that is empty gets its own tables.
+            creates: whether to create the catalog's own tables in an empty SQL catalog.
         """
         catalog = connect(settings, storage, creates=creates)
 
@@ -64,7 +64,7 @@ class IcebergTables(TableFormat):
         return IcebergTable.replace(self.storage, folder, self.versions(folder), new, previous)
 
     def is_own(self, folder: str) -> bool:
-        # An earlier try may have removed it from the catalog, and not all of its files.
+        # A failed `remove` may have removed the catalog's entry, but not all files.
         return super().is_own(folder) or any(
             self.storage.parse(path, lambda content: TABLE in content["properties"])
             for path in self.storage.list(f"{folder}/metadata")

@@ -1,8 +1,8 @@
-"""Manifests: the files of an Iceberg table that list its data files, and those of deletes.
+"""Manifests: files of an Iceberg table that list its data files and its delete files.
 
-A commit writes anew the manifests of which files go, with the entries that stay, and leaves the others as they are.
-Small ones are merged before they are many, so that a table is opened by few reads, and no commit writes all entries.
-Source: "Manifests" in the Iceberg Table Spec.
+A commit rewrites the manifests of removed files with the remaining entries, and does not change other manifests. It
+merges small manifests, so that a reader opens a table by few reads, and no commit rewrites all entries. Source:
+"Manifests" in the Iceberg Table Spec.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ _CODEC: Literal["deflate"] = "deflate"
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest, and its entries of files that are there."""
+    """A manifest and its entries without removed files."""
 
     file: ManifestFile
     entries: tuple[ManifestEntry, ...]
 
     @property
     def is_of_deletes(self) -> bool:
-        """Whether it lists files of deletes."""
+        """Whether the manifest lists delete files."""
         return bool(self.file.content == ManifestContent.DELETES)
 
 
 def read_manifests(storage: Storage, manifest_list: str | None) -> list[Manifest]:
-    """Return the manifests that a file lists.
+    """Return the manifests in a manifest list; no manifests for None.
 
     Raises:
-        ValueError: one is damaged.
-        DamagedError: one is gone.
-        StorageError: one cannot be read.
+        ValueError: a manifest or the list is damaged.
+        DamagedError: a manifest or the list is missing.
+        StorageError: a manifest or the list cannot be read now.
     """
     if manifest_list is None:
         return []
@@ -70,14 +70,14 @@ def read_manifests(storage: Storage, manifest_list: str | None) -> list[Manifest
     except LogicalRepError:
         raise
     except Exception as error:
-        # The reader of Avro raises whatever its libraries do for bytes that are none, SystemError among others.
+        # The reader of Avro raises many errors of its libraries for damaged bytes, even SystemError.
         raise ValueError(f"a manifest cannot be read: {first_line(error)}") from None
 
 
 def manifest_data_file(
     storage: Storage, folder: str, table: TableSpec, file: DataFile, spec_id: int
 ) -> ManifestDataFile:
-    """Return a data file as manifests have it."""
+    """Return a data file as an argument of a manifest's entry."""
     return ManifestDataFile.from_args(
         content=DataFileContent.DATA,
         file_path=location(storage, f"{folder}/{file.path}"),
@@ -101,23 +101,22 @@ class _DeleteManifestWriter(ManifestWriterV2):
 
 @dataclass(frozen=True)
 class ManifestWriter:
-    """Writes the manifests of a new snapshot, durable once it returns."""
+    """The writer of a new snapshot's manifests, which are durable when a method returns."""
 
     storage: Storage
     folder: str
-    """The folder of the metadata."""
+    """The folder of the table's metadata."""
     metadata: TableMetadata
-    """The table's metadata, with the schema and the partition spec of the new files."""
+    """The table's metadata with the schema and the partition spec of the new files."""
     snapshot_id: int
 
     @property
     def spec_id(self) -> int:
-        """The number of the partition spec of new files: no manifest of another one is merged with theirs."""
+        """The number of the new files' partition spec; manifests of other specs are not merged with their manifests."""
         return self.metadata.default_spec_id
 
     @property
     def sequence_number(self) -> int:
-        """The sequence number of the snapshot."""
         return next_sequence_number(self.metadata)
 
     def changed(
@@ -128,13 +127,13 @@ class ManifestWriter:
         *,
         of_deletes: bool,
     ) -> list[Manifest]:
-        """Return the manifests of one kind once files come and go; they are written as far as they are not there yet.
+        """Return the manifests of one kind after files are added and removed; write the manifests that are new.
 
         Args:
-            before: the manifests of this kind.
+            manifests: the current manifests of this kind.
             added: the new files.
-            gone: what the metadata calls the files that go.
-            of_deletes: the kind.
+            removed: the locations of the removed files.
+            of_deletes: whether the manifests list delete files.
         """
         touched = [
             manifest
@@ -190,7 +189,7 @@ class ManifestWriter:
         live_entries = [entry for entry in entries if entry.status != ManifestEntryStatus.DELETED]
         for entry in live_entries:
             if entry.status == ManifestEntryStatus.ADDED:
-                # They take the number of the commit, which readers take from the manifest.
+                # A new entry has the sequence number of its manifest, which readers apply in the same way.
                 entry.sequence_number = entry.file_sequence_number = self.sequence_number
         file = writer.to_manifest_file()
         file.sequence_number = self.sequence_number
@@ -200,13 +199,13 @@ class ManifestWriter:
         return Manifest(file, tuple(live_entries))
 
     def _schema_of(self, spec: PartitionSpec) -> Schema:
-        """Return the last schema that has the columns of a spec: the present one may have one of them no more."""
+        """Return the last schema that has the columns of a spec: the current schema may lack a dropped column."""
         sources = {field.source_id for field in spec.fields}
         schemas = (self.metadata.schema(), *reversed(self.metadata.schemas))
         return next(schema for schema in schemas if sources <= schema.field_ids)
 
     def write_list(self, manifests: Sequence[Manifest], parent: int | None) -> str:
-        """Write the list of a snapshot's manifests; return its path."""
+        """Write the snapshot's manifest list; return the path at the destination."""
         path = f"{self.folder}/snap-{self.snapshot_id}-{uuid.uuid4()}.avro"
         written = FileToMemory(location(self.storage, path))
         with ManifestListWriterV2(written, self.snapshot_id, parent, self.sequence_number, _CODEC) as writer:

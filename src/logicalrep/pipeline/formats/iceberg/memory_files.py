@@ -1,4 +1,4 @@
-"""Files of a destination as pyiceberg reads and writes them: whole, in memory."""
+"""Adapters that let pyiceberg read and write files of a destination, whole and in memory."""
 
 from __future__ import annotations
 
@@ -11,36 +11,38 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStrea
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 ZIPPED = ".gz.metadata.json"
-"""The end of the name of metadata that is compressed by gzip."""
+"""The suffix of metadata files that are compressed by gzip."""
 
 
 def unzipped(data: bytes, most_bytes: int) -> bytes:
-    """Return what gzip has compressed. Raises ValueError if it is damaged, or has more than `most_bytes`."""
+    """Return decompressed gzip data. Raises ValueError for damaged data, or for more than `most_bytes`."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
         text = unpacker.decompress(data, most_bytes)
     except zlib.error as error:
         raise ValueError(str(error)) from None
     if not unpacker.eof:
-        raise ValueError(f"its compressed data is cut off, or has more than {most_bytes} bytes")
+        raise ValueError(f"its compressed data is truncated, or has more than {most_bytes} bytes")
     return text
 
 
 def location(storage: Storage, path: str) -> str:
-    """Return what metadata calls a path of a destination: its plain URI, or the path on the disk."""
+    """Return the location in metadata of a path at a destination: the URI, not percent-encoded, or the local path."""
     return f"{storage.uri}/{path}"
 
 
 def path_of(storage: Storage, uri: str) -> str:
-    """Return the path at a destination of what metadata names. Raises ValueError if it is elsewhere."""
+    """Return the path at a destination of a location in metadata. Raises ValueError for a location elsewhere."""
     plain = uri.removeprefix("file://") if storage.is_local else uri
     if not plain.startswith(f"{storage.uri}/"):
-        raise ValueError(f"{uri} is not below {storage.uri}: the destination was moved, or another program wrote this")
+        raise ValueError(
+            f"{uri} is not below {storage.uri}: the destination was moved, or another program wrote the location"
+        )
     return below(plain.removeprefix(f"{storage.uri}/"))
 
 
 class FileToMemory(OutputFile):
-    """A file that is written to memory; `data` has its bytes once it is closed."""
+    """A file that is written to memory; `data` has its bytes after it is closed."""
 
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
@@ -72,7 +74,7 @@ class _StreamToMemory(io.BytesIO):
 
 
 class FileToStorage(FileToMemory):
-    """A file that is at a path of a destination, durable, once it is closed."""
+    """A file at a path of a destination, durable after it is closed."""
 
     def __init__(self, uri: str, storage: Storage, path: str) -> None:
         super().__init__(uri)
@@ -101,8 +103,8 @@ class StorageFiles(FileIO):
     """The files of a destination, for reading.
 
     Raises:
-        DamagedError: a file is not there.
-        StorageError: it cannot be read now.
+        DamagedError: a file is missing.
+        StorageError: a file cannot be read now.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -113,9 +115,9 @@ class StorageFiles(FileIO):
         path = path_of(self._storage, location)
         data = self._storage.read(path)
         if data is None:
-            raise DamagedError(f"{self._storage.uri_of(path)} is not there")
+            raise DamagedError(f"{self._storage.uri_of(path)} does not exist")
         if path.endswith(ZIPPED):
-            # pyiceberg would decompress whatever it is.
+            # pyiceberg would decompress data of any size.
             with self._storage.parsing(path):
                 unzipped(data, self._storage.limits.json_bytes)
         return _FileInMemory(location, data)

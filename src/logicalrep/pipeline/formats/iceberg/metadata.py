@@ -1,4 +1,4 @@
-"""The metadata of an Iceberg table: its properties, its schema and its snapshots, and what updates them."""
+"""The metadata of an Iceberg table: its properties, schema and snapshots, and their updates."""
 
 from __future__ import annotations
 
@@ -31,20 +31,19 @@ from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage
 
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
-"""The properties with the table's description, the load that its rows began with, and why it is stopped."""
+"""The properties with the table's description, the load that the rows began with, and the stop reason."""
 WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalrep.applied"
-"""The process that wrote the last version of ours, its number, and the LSNs of its application ids as JSON."""
+"""The properties with the writing process and the number of replicate's last version, and with the applied LSNs."""
 
 
 def metadata_path(folder: str, version: int) -> str:
-    """Return the path of a version of a table's metadata in its folder."""
     return f"{folder}/metadata/v{version}.metadata.json"
 
 
 def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
-    """Return the metadata in a file at the destination; None if it is not there.
+    """Return the metadata in a file at the destination, which some catalogs compress; None if the file is missing.
 
-    Some catalogs compress it. Raises MalformedFileError if it is damaged, and StorageError if it cannot be read now.
+    Raises MalformedFileError if the file is damaged, and StorageError if it cannot be read now.
     """
     data = storage.read(path)
     if data is None:
@@ -58,7 +57,7 @@ def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
 
 
 def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:
-    """Return the schema of a table, with the field ids of its files."""
+    """Return a table's schema, with the field ids of its files and the comments on its columns."""
     fields = pyarrow_to_schema(file_schema(table.stored)).fields
     comments = table.column_comments
     described = (field.model_copy(update={"doc": comments.get(field.name)}) for field in fields)
@@ -66,7 +65,7 @@ def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:
 
 
 def new_metadata(storage: Storage, folder: str, table: TableSpec) -> TableMetadata:
-    """Return the metadata of a new table, of no version yet."""
+    """Return the metadata of a new table before its first version."""
     schema, spec = iceberg_schema(table, 0), partition_spec(table, [], 0)
     values: dict[str, Any] = {
         "location": location(storage, folder),
@@ -83,7 +82,7 @@ def new_metadata(storage: Storage, folder: str, table: TableSpec) -> TableMetada
 
 
 def schema_updates(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]:
-    """Return what gives a table the schema of a description; nothing if it has it."""
+    """Return the updates that give a table the schema of a description; none if the table has the schema."""
     table_schema = iceberg_schema(table, 0)
     if metadata.schema().fields == table_schema.fields:
         return []
@@ -102,15 +101,15 @@ def _current(schema_id: int) -> TableUpdate:
 def snapshot_updates(
     storage: Storage, metadata: TableMetadata, schema_id: int, snapshot_id: int, manifest_list: str, summary: Summary
 ) -> list[TableUpdate]:
-    """Return what makes a new snapshot the last one, later than those before it.
+    """Return the updates that add a snapshot and make it main's last snapshot, with a later time than all others.
 
     Args:
         storage: the destination.
-        before: the metadata as it is.
-        schema_id: the schema that its rows have.
-        snapshot_id: the snapshot's own id.
-        manifest_list: the path of the list of its manifests.
-        summary: its summary.
+        metadata: the current metadata.
+        schema_id: the id of the rows' schema.
+        snapshot_id: the id of the new snapshot.
+        manifest_list: the path of the snapshot's manifest list.
+        summary: the snapshot's summary.
     """
     values: dict[str, Any] = {
         "snapshot-id": snapshot_id,
@@ -129,13 +128,12 @@ def snapshot_updates(
 
 
 def next_sequence_number(metadata: TableMetadata) -> int:
-    """Return the sequence number of the next snapshot."""
     assert isinstance(metadata, TableMetadataV2)
     return metadata.last_sequence_number + 1
 
 
 def retention_properties(hours: float) -> dict[str, str]:
-    """Return the properties by which other programs keep old versions for as long."""
+    """Return the properties that make other programs keep old versions for the given hours."""
     return {"history.expire.max-snapshot-age-ms": str(int(hours * 3_600_000)), "gc.enabled": "false"}
 
 
@@ -151,13 +149,13 @@ def commit_summary(
     """Return the summary of a commit's snapshot.
 
     Args:
-        operation: what the commit does; None to take it from the files.
-        added: the files that it adds.
-        removed: the files that it removes.
-        before: all files before it, by their paths.
-        files: all files after it.
+        operation: the operation of the commit; None to choose append or overwrite.
+        added: the files that the commit adds.
+        removed: the files that the commit removes.
+        previous_files: all files before the commit, by path.
+        files: all files after the commit, by path.
         position: the position of the files; None for the same rows.
-        own: the properties by which replicate finds its own commits.
+        own: the properties that let replicate find its own commits.
     """
     new = [file for file in added if file.path not in previous_files]
     deleted = [file for file in removed if file.path not in files]

@@ -1,7 +1,7 @@
-"""The versions of an Iceberg table whose metadata is gone, for those who read the past.
+"""Old versions of an Iceberg table whose metadata was deleted, for readers of the past.
 
-The metadata of a version has every snapshot, so that it stays for a few versions alone. One small file tells of all
-others, within the hours for which they are kept, where their rows are, and their description.
+The metadata of each version lists every snapshot, so only the last few versions keep theirs. One small file stores, for
+all other versions within the retention, the manifest list and the table's description.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _FILE = "_versions.json"
 
 @dataclass(frozen=True)
 class OldVersion:
-    """What reading a version takes."""
+    """The facts that a reader of an old version needs."""
 
     number: int
     at: float
-    """The time of its commit, in seconds since 1970."""
+    """The time of the commit, in seconds since 1970."""
     manifest_list: str
-    """The path of the list of its manifests within the table's folder."""
+    """The path of the manifest list within the table's folder."""
     table: str
-    """Its description, as JSON."""
+    """The table's description, as JSON."""
 
     @classmethod
     def of_metadata(cls, storage: Storage, folder: str, version: MetadataVersion) -> Self | None:
-        """Return what a version's metadata tells; None if there are no rows of ours in it."""
+        """Return the facts in a version's metadata; None if the metadata has no snapshot or no description."""
         snapshot, table = version.metadata.current_snapshot(), version.metadata.properties.get(TABLE)
         if snapshot is None or table is None:
             return None
@@ -43,9 +43,9 @@ class OldVersion:
 
 
 def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, TableSpec] | None:
-    """Return the path at the destination of a version's list of manifests, and its description.
+    """Return the path at the destination of a version's manifest list, and the table's description.
 
-    None if it is not known, or not any more. Raises MalformedFileError if the file is damaged.
+    Return None for a version that is not stored. Raises MalformedFileError if the file of old versions is damaged.
     """
     for version in _read(storage, folder):
         if version.number == number:
@@ -55,13 +55,13 @@ def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, T
 
 
 def store_old_versions(storage: Storage, folder: str, versions: Iterable[MetadataVersion], oldest: float) -> None:
-    """Store what reading some versions takes, before their metadata goes; forget those that are too old.
+    """Store the facts of versions before their metadata is deleted; forget versions that are too old.
 
     Args:
         storage: the destination.
         folder: the table's folder.
         versions: the versions.
-        oldest: the time from which on versions can be read, in seconds since 1970.
+        oldest: the time from which versions can be read, in seconds since 1970.
     """
     by_number = {old_version.number: old_version for old_version in _read(storage, folder)}
     for version in versions:
@@ -70,7 +70,7 @@ def store_old_versions(storage: Storage, folder: str, versions: Iterable[Metadat
         if old_version is not None:
             by_number[version.number] = old_version
     old_versions = [by_number[number] for number in sorted(by_number)]
-    # Of those from before, the last one is how the table was then.
+    # The last version before `oldest` has the table's state at that time, so it stays.
     first = sum(old_version.at <= oldest for old_version in old_versions)
     storage.write(f"{folder}/{_FILE}", json.dumps(_content(old_versions[max(first - 1, 0) :])).encode())
 

@@ -1,6 +1,6 @@
-"""A table's file partitions as Iceberg's partition specs, which keep their values in manifests, and in no column.
+"""A table's file partitions as Iceberg partition specs, whose values are in manifests and in no column.
 
-A spec is known by its source columns and transforms; the names of its fields stay when columns are renamed. Source:
+Source columns and transforms identify a spec; the names of its fields stay when columns are renamed. Source:
 "Partitioning" and "Partition Evolution" in the Iceberg Table Spec.
 """
 
@@ -24,9 +24,9 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def partition_spec(table: TableSpec, specs: Sequence[PartitionSpec], spec_id: int) -> PartitionSpec:
-    """Return the spec of a table's file partitions: one of those that are known, if it is there, else a new one.
+    """Return the spec of a table's file partitions: an existing spec, or a new spec with the id `spec_id`.
 
-    Raises PartitionColumnError if a column has the name of one of its fields.
+    Raises PartitionColumnError if a column has the name of a partition field.
     """
     spec_fields = [field for spec in specs for field in spec.fields]
     first = max((field.field_id for field in spec_fields), default=PARTITION_FIELD_ID_START - 1) + 1
@@ -38,13 +38,13 @@ def partition_spec(table: TableSpec, specs: Sequence[PartitionSpec], spec_id: in
     for field in chosen.fields:
         if field.name in table.stored.names:
             raise PartitionColumnError(
-                f"{table.relation} has a column {field.name}, which is the name of its partitions: rename the column"
+                f"{table.relation} has a column {field.name}, which is also the name of a partition: rename the column"
             )
     return chosen
 
 
 def spec_updates(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]:
-    """Return what gives a table the spec of a description; nothing if it has it."""
+    """Return the updates that give a table the spec of a description; none if the table has the spec."""
     number = max(spec.spec_id for spec in metadata.partition_specs) + 1
     spec = partition_spec(table, metadata.partition_specs, number)
     if spec.spec_id == metadata.default_spec_id:
@@ -55,7 +55,7 @@ def spec_updates(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]
 
 
 def has_current_spec(metadata: TableMetadata, table: TableSpec) -> bool:
-    """Return whether the metadata has the spec of a description."""
+    """Return whether the metadata's default spec is the spec of a description."""
     spec = partition_spec(table, metadata.partition_specs, -1)
     return spec.spec_id == metadata.default_spec_id
 

@@ -1,4 +1,4 @@
-"""Position deletes: files with the rows of data files that are there no more, by path and number.
+"""Position deletes: files that list deleted rows of data files by path and row number.
 
 Source: "Position Delete Files" in the Iceberg Table Spec.
 """
@@ -24,7 +24,7 @@ from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_er
 from logicalrep.pipeline.storage.storage import Storage, first_line
 
 _PATH, _POSITION = 2147483546, 2147483545
-"""The ids of the two columns."""
+"""The field ids of the two columns."""
 _SCHEMA = pa.schema(
     [
         pa.field("file_path", pa.string(), False, {b"PARQUET:field_id": str(_PATH).encode()}),
@@ -34,7 +34,7 @@ _SCHEMA = pa.schema(
 
 
 def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec_id: int) -> ManifestDataFile:
-    """Write the rows that are there no more, of data files of one partition, into one file, durable afterwards."""
+    """Write the deleted rows of data files of one partition to one durable file."""
     rows = {location(storage, f"{folder}/{file.path}"): _numbers(storage, folder, file) for file in files}
     names = sorted(rows)
     paths = pa.array(names).take(pa.array(np.repeat(np.arange(len(names)), [len(rows[uri]) for uri in names])))
@@ -64,27 +64,27 @@ def _numbers(storage: Storage, folder: str, file: DataFile) -> NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Deleted:
-    """The rows of a data file that are there no more."""
+    """The deleted rows of a data file."""
 
     rows: NDArray[np.int64]
     sources: frozenset[str]
-    """The paths of the files of deletes that tell all of them."""
+    """The paths of the delete files that together list these rows."""
 
 
 def read_deletes(
     storage: Storage, entries: Sequence[ManifestEntry], data: Mapping[str, ManifestEntry]
 ) -> dict[str, Deleted]:
-    """Return the rows that are there no more, by the paths of data files.
+    """Return the deleted rows by the path of the data file.
 
     Args:
         storage: the destination.
-        entries: the entries of files of deletes.
+        entries: the entries of delete files.
         data: the entries of the data files, by their paths at the destination.
 
     Raises:
-        ValueError: a file of deletes is none that is understood.
-        DamagedError: one is not there.
-        StorageError: one cannot be read now.
+        ValueError: a delete file has an unsupported kind, or is damaged.
+        DamagedError: a delete file is missing.
+        StorageError: a delete file cannot be read now.
     """
     deleted: dict[str, Deleted] = {}
     for entry in sorted(entries, key=lambda entry: entry.sequence_number or 0):
@@ -107,7 +107,7 @@ def read_deletes(
             positions = rows.filter(pc.equal(rows["file_path"], uri))["pos"].to_numpy()
             previous = deleted.get(path, Deleted(np.zeros(0, np.int64), frozenset()))
             all_positions = np.union1d(previous.rows, positions)
-            # The last file of ours has all that those before it have.
+            # replicate's last delete file lists all rows of the earlier ones.
             has_all = len(all_positions) == len(np.unique(positions))
             deleted[path] = Deleted(all_positions, frozenset((source,)) if has_all else previous.sources | {source})
     return deleted

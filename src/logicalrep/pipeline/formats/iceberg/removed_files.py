@@ -1,4 +1,4 @@
-"""The files of an Iceberg table that its last version does not need any more."""
+"""The files that the last version of an Iceberg table no longer needs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from logicalrep.pipeline.storage.storage import Storage
 
 
 class IcebergRemovedFiles(RemovedFiles):
-    """The files that the last version needs no more.
+    """The removed files of an Iceberg table.
 
-    What an earlier process removed and did not save counts as removed when it is found. A snapshot is removed before a
-    file that it needs is deleted.
+    A file that an earlier process removed, and did not save in the list, counts as removed when it is found. A snapshot
+    is removed before a file that it needs is deleted.
     """
 
     def __init__(self, storage: Storage, folder: str, expire: Callable[[float], Container[str]]) -> None:
-        """Take the table's folder, and what removes the snapshots that were the last ones up to a time.
+        """Take the table's folder, and a function that removes the snapshots superseded up to a time.
 
-        It returns the paths of the files that snapshots which stay need.
+        The function takes the time in seconds since 1970, and returns the files that the remaining snapshots need.
         """
         super().__init__(storage, folder)
         self.expire = expire
         self.deleted_until = 0.0
-        """All files that were removed up to this time, in seconds since 1970, are deleted."""
+        """Time in seconds since 1970: all files that were removed up to it are deleted."""
 
     def removal_time(self, written: float) -> float:
         return time.time()

@@ -1,8 +1,8 @@
-"""Which snapshots of a table stay, and the files that they need: other programs have branches and tags.
+"""The retention of a table's snapshots and their files, with respect to branches and tags of other programs.
 
-The line of main is what replicate writes, and each of its snapshots goes some time after the next one came. A branch or
-a tag needs snapshots of main's line, or has its own; replicate removes no snapshot that one of them needs, and no file
-of a snapshot that stays. Source: "Snapshot Retention Policy" in the Iceberg Table Spec.
+replicate writes the snapshots of main's line, and removes each of them some time after the next snapshot. A branch or a
+tag needs snapshots of main's line, or has snapshots of its own; replicate removes no snapshot that a branch or a tag
+needs, and no file of a remaining snapshot. Source: "Snapshot Retention Policy" in the Iceberg Table Spec.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _DEFAULT_AGE = 5 * 24 * 3_600_000
 
 
 def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: float | None, most: int) -> set[int]:
-    """Return the snapshots that the next commit removes.
+    """Return the ids of the snapshots that the next commit removes.
 
     Args:
         metadata: the metadata of the last version.
-        until: the time, in seconds since 1970, up to which snapshots go that another one followed; None for the
-            snapshots that are old, or too many.
-        keep_hours: the hours for which snapshots stay; None if that is not known yet.
-        most: the snapshots of main after which every second one of the older half goes.
+        until: a time in seconds since 1970, to remove the snapshots superseded up to it; None to remove the snapshots
+            that are too old or too many.
+        keep_hours: the hours for which snapshots stay; None while they are unknown.
+        most: the number of main's snapshots from which every second snapshot of the older half is removed.
     """
     if until is not None:
         return superseded(metadata, until * 1000)
@@ -48,7 +48,7 @@ def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: 
 
 
 def superseded(metadata: TableMetadata, before_ms: float) -> set[int]:
-    """Return the snapshots of main that another one followed up to a time, in milliseconds since 1970."""
+    """Return main's unneeded snapshots whose successor is not later than a time, in milliseconds since 1970."""
     line = pairwise(_line_of_main(metadata))
     return {snapshot.snapshot_id for snapshot, successor in line if successor.timestamp_ms <= before_ms} - _needed(
         metadata
@@ -56,25 +56,25 @@ def superseded(metadata: TableMetadata, before_ms: float) -> set[int]:
 
 
 def abandoned(metadata: TableMetadata, before_ms: float) -> set[int]:
-    """Return the snapshots up to a time, in milliseconds since 1970, that are neither main's nor needed."""
+    """Return the snapshots up to a time, in milliseconds since 1970, that main, branches and tags do not need."""
     line = {snapshot.snapshot_id for snapshot in _line_of_main(metadata)}
     old = {snapshot.snapshot_id for snapshot in metadata.snapshots if snapshot.timestamp_ms <= before_ms}
     return old - line - _needed(metadata)
 
 
 def surplus_snapshots(metadata: TableMetadata, most: int) -> set[int]:
-    """Return the snapshots of main that go as there are `most` or more."""
+    """Return every second snapshot of main's older half if main has `most` snapshots or more."""
     line, needed = _line_of_main(metadata), _needed(metadata)
     older = [snapshot.snapshot_id for snapshot in line[: len(line) // 2] if snapshot.snapshot_id not in needed]
     return set(older[1::2]) if len(line) >= most else set()
 
 
 def expiry(metadata: TableMetadata, snapshot_ids: Collection[int]) -> list[TableUpdate]:
-    """Return what removes snapshots, and their statistics. Raises ValueError if a reference needs one."""
+    """Return the updates that remove snapshots and their statistics. Raises ValueError if a reference needs one."""
     if not snapshot_ids:
         return []
     if needed := _needed(metadata).intersection(snapshot_ids):
-        raise ValueError(f"the snapshots {needed} are the last one, or needed by a branch or a tag")
+        raise ValueError(f"main, a branch or a tag needs the snapshots {needed}")
     statistics = [file.snapshot_id for file in metadata.partition_statistics if file.snapshot_id in snapshot_ids]
     values: dict[str, Any] = {"snapshot-ids": sorted(snapshot_ids)}
     return [
@@ -84,10 +84,10 @@ def expiry(metadata: TableMetadata, snapshot_ids: Collection[int]) -> list[Table
 
 
 def _line_of_main(metadata: TableMetadata) -> list[Snapshot]:
-    """Return the snapshots that were the last one, in order.
+    """Return the snapshots that once were main's last snapshot, in order.
 
-    The removal of a snapshot ends the line of parents, and catalogs forget the log before it. So those that replicate
-    wrote, which are all main's, belong to it too.
+    The removal of a snapshot interrupts the line of parents, and catalogs forget earlier entries of the log. So all
+    snapshots that replicate wrote count too: they are all main's.
     """
     line = {snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.current_snapshot_id)}
     line |= {entry.snapshot_id for entry in metadata.snapshot_log}
@@ -101,7 +101,7 @@ def _line_of_main(metadata: TableMetadata) -> list[Snapshot]:
 
 
 def ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
-    """Yield a snapshot and those before it, as far as they are there, each once: a file may have a circle of them."""
+    """Yield a snapshot and its existing ancestors, once each: a damaged file may have a cycle."""
     by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     while snapshot_id is not None and (snapshot := by_id.pop(snapshot_id, None)) is not None:
         yield snapshot
@@ -109,7 +109,6 @@ def ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snap
 
 
 def _needed(metadata: TableMetadata) -> set[int]:
-    """Return the snapshots that the last version, branches and tags need."""
     needed = {metadata.current_snapshot_id} - {None}
     for name, reference in metadata.refs.items():
         needed |= set(_needed_by(metadata, reference, is_main=name == MAIN_BRANCH))
@@ -121,7 +120,7 @@ def _needed_by(metadata: TableMetadata, reference: SnapshotRef, *, is_main: bool
         yield reference.snapshot_id
         return
     least = reference.min_snapshots_to_keep or _number(metadata, _LEAST, 1)
-    # What is kept of main by its age is for the caller to say.
+    # The caller decides how long main's snapshots stay.
     age = reference.max_snapshot_age_ms or (0 if is_main else _number(metadata, _AGE, _DEFAULT_AGE))
     oldest = time.time() * 1000 - age
     for count, snapshot in enumerate(ancestors(metadata, reference.snapshot_id)):
@@ -137,7 +136,7 @@ def _number(metadata: TableMetadata, name: str, default: int) -> int:
 
 @dataclass(frozen=True)
 class NeededFiles:
-    """Paths in a table's folder of files that have to stay; all have, while it is not known which ones."""
+    """The paths within a table's folder of files that have to stay: all files while they are unknown."""
 
     paths: frozenset[str] = frozenset()
     is_known: bool = True
@@ -146,21 +145,20 @@ class NeededFiles:
         return not self.is_known or path in self.paths
 
     def including(self, paths: Iterable[str]) -> Self:
-        """Return these files and some more."""
+        """Return these files and further files."""
         return replace(self, paths=self.paths.union(paths))
 
 
 class ProtectedFiles:
-    """The files that snapshots need which go by other rules than those of main's line. Each snapshot is read once."""
+    """The files of snapshots outside of main's line or needed by references. Each snapshot is read once."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        """Take the table's folder."""
         self._storage, self._folder = storage, folder
         self._by_snapshot: dict[int, frozenset[str]] = {}
         self._last: tuple[TableMetadata, NeededFiles] | None = None
 
     def of(self, metadata: TableMetadata) -> NeededFiles:
-        """Return the files that the snapshots of some metadata need. Raises StorageError if they cannot be read now."""
+        """Return the files that the metadata's snapshots protect. Raises StorageError if they cannot be read now."""
         if self._last is None or self._last[0] is not metadata:
             self._last = metadata, self._read(metadata)
         return self._last[1]
@@ -175,7 +173,7 @@ class ProtectedFiles:
         except StorageError:
             raise
         except Exception:
-            # Nobody can read the snapshot as long as its manifests are damaged or elsewhere, but they may be restored.
+            # No reader can read a snapshot whose manifests are damaged or elsewhere, but they may be restored.
             return NeededFiles(is_known=False)
         statistics = [*metadata.statistics, *metadata.partition_statistics]
         paths = self._paths(file.statistics_path for file in statistics)
@@ -190,7 +188,7 @@ class ProtectedFiles:
         return frozenset(self._paths(uris))
 
     def _paths(self, uris: Iterable[str]) -> Iterator[str]:
-        """Yield the paths in the table's folder: what is elsewhere is never deleted."""
+        """Yield the paths within the table's folder: replicate never deletes files elsewhere."""
         for uri in uris:
             try:
                 path = path_of(self._storage, uri)

@@ -1,7 +1,7 @@
-"""The interface of where an Iceberg table's metadata is: its last version is found there, and the next one made.
+"""The interface of the storage of an Iceberg table's metadata: a folder or a catalog.
 
-A commit makes the metadata of the next version by updates of the last one. There is one way to write what a commit
-needs, and each place of the metadata is another way to make it the last version.
+A commit creates the next version of the metadata by updates of the last version. All implementations share the files of
+a commit; each implementation makes the metadata the last version in its own way.
 """
 
 from __future__ import annotations
@@ -21,57 +21,57 @@ class MetadataVersion:
     number: int
     metadata: TableMetadata
     name: str
-    """What errors call it."""
+    """The version's name in errors."""
 
 
 @dataclass(frozen=True)
 class LaterCommits:
-    """What has been committed since a version."""
+    """The commits since a version."""
 
     last: MetadataVersion | None
-    """The last version; None if the table is not there."""
+    """The last version; None if the table does not exist."""
     writers: frozenset[str] = frozenset()
-    """The processes of ours that have committed."""
+    """The replicate processes that have committed."""
     is_foreign: bool = False
     """Whether another program has committed."""
     changes: str | None = None
-    """What other programs have changed; None if the rows and the columns are the same."""
+    """The change of another program; None if the rows and the columns are the same."""
 
 
 class MetadataVersions(Protocol):
     """The versions of one table's metadata, as one process sees them.
 
-    `IcebergTable` alone calls the methods. `tests/pipeline/formats/iceberg/test_metadata_versions.py` holds each
-    implementation to what follows.
+    `IcebergTable` alone calls the methods. `tests/pipeline/formats/iceberg/test_metadata_versions.py` checks each
+    implementation.
 
-    **Threads.** One thread at a time calls the methods, as those of `StoredTable` that commit or maintain. `commit_of`
-    does no I/O, and any thread calls it.
+    **Threads.** One thread at a time calls the methods, like the committing methods of `StoredTable`. `commit_of` does
+    no I/O, and any thread calls it.
 
-    **Numbers.** Each commit of ours has the next number, from 1, and stores it with its writer in the metadata's
-    properties, or in its snapshot's summary where a commit has a snapshot: another program's commit copies them, or
-    has none, and is recognised.
+    **Numbers.** Each commit of replicate has the next number, from 1, and stores the number with its writer in the
+    metadata's properties, or in its snapshot's summary where commits have snapshots. A commit of another program copies
+    them or has none, and so is recognised.
 
-    **Errors.** Every method with I/O raises, and changes nothing then but by `commit`:
+    **Errors.** Every method with I/O raises the following errors; only `commit` may have changed anything then:
 
     - StorageError: the metadata cannot be read or written now.
-    - MalformedFileError: the metadata is damaged. It is never taken for no table.
+    - MalformedFileError: the metadata is damaged. It is never taken for a missing table.
     - ForeignTableError: a catalog has another table under this name.
     """
 
     commits_snapshots: bool
-    """Whether each commit has a snapshot, by whose id it is found, but for those that only remove some."""
+    """Whether each commit has a snapshot, whose id identifies it, except commits that only remove snapshots."""
 
     def find(self, number: int | None = None) -> MetadataVersion | None:
-        """Return a version, by default the last one; None if it does not exist, or cannot be read after upkeep.
+        """Return a version, by default the last version; None if it does not exist, or if upkeep has removed it.
 
         Called to open a table. The last version is current when the method returns. An older version is readable at
-        least until `maintain` has removed it.
+        least until `maintain` removes it.
         """
 
     def commit_of(self, version: MetadataVersion) -> str | None:
-        """Return what tells the commit of a version from every other commit with its number; None if nothing does.
+        """Return the identity of a version's commit among all commits with its number; None without an identity.
 
-        Called for `Head`. It is equal in every process, and stays when another program does upkeep.
+        Called for `Head`. The identity is equal in every process, and stays when another program does upkeep.
         """
 
     def commit(
@@ -81,58 +81,58 @@ class MetadataVersions(Protocol):
         updates: Sequence[TableUpdate],
         snapshot_id: int | None,
     ) -> MetadataVersion | None:
-        """Make the next version, in one step; return it, or None if `last` is not the last one any more.
+        """Create the next version atomically and return it; return None if `last` is no longer the last version.
 
         Called once for each commit of the table; all files that the updates name are durable before. The version is
-        durable when the method returns it. Of all writers that commit to one `last`, one gets a version, and so does a
-        process that slept meanwhile: it gets None, and readers never see what it wrote.
+        durable when the method returns it. Exactly one of all writers that commit to one `last` gets a version. All
+        others get None, also a process that slept meanwhile, and readers never see their versions.
 
-        After None the caller calls `follow`. After StorageError nobody knows whether the version exists, as the answer
-        may have been lost: the caller calls `follow` before it commits again, deletes a file, or trusts `last`; there
-        its own name among the writers says that the version exists. If the answer was lost and the version is found by
-        `snapshot_id`, the method returns it.
+        After None the caller calls `follow`. After StorageError the version may exist, as the answer may have been
+        lost: the caller calls `follow` before it commits again, deletes a file, or trusts `last`. If `follow` returns
+        the caller among the writers, the version exists. If the answer was lost and the method finds the version by
+        `snapshot_id`, it returns the version.
 
         Args:
-            last: the last version as far as it is known; None to make the table.
-            start: its metadata, or that of a table without any version yet.
-            updates: what makes the next one of it.
-            snapshot_id: the new snapshot's id; None without one.
+            last: the last version that the caller knows; None to create the table.
+            start: the metadata of `last`, or the metadata of a table without a version.
+            updates: the updates from `start` to the next version.
+            snapshot_id: the new snapshot's id; None without a new snapshot.
         """
 
     def follow(self, last: MetadataVersion | None) -> LaterCommits:
-        """Return what has been committed since a version; None for one before all.
+        """Return the commits since a version; `last` is None for all commits.
 
-        Called after a commit that failed, and before each commit in a catalog. No commit is missed, also when `last`
-        itself is gone, as after a restore: that is a change of another program.
+        Called after a failed commit, and before each commit in a catalog. No commit is missed, even if `last` itself no
+        longer exists, as after a restore: that is a change of another program.
         """
 
     def foreign_change(self, last: MetadataVersion, proven: int) -> str | None:
-        """Return how another program has changed the table since its last commit of ours; None if it has not.
+        """Return how another program has changed the table since replicate's last commit; None without a change.
 
         Called after a start. Upkeep that leaves rows and columns as they are is no change.
 
         Args:
             last: the last version.
-            known: the number of a version up to which that is known already; -1 for none.
+            proven: a version up to which no other program has changed the table; -1 if that is unknown.
         """
 
     def find_needed(self) -> set[str]:
-        """Return the paths in the table's folder of the metadata's own files that are there and needed.
+        """Return the paths within the table's folder of the metadata's existing files that are needed.
 
-        Called before files that nobody needs are deleted: a path that is missing here is deleted.
+        Called before orphans are deleted: a file whose path is missing here is deleted.
         """
 
     @property
     def is_upkeep_due(self) -> bool:
-        """Whether there is something to do for the metadata's own files; without I/O."""
+        """Whether `maintain` has work; without I/O."""
 
     @property
     def is_upkeep_urgent(self) -> bool:
-        """Whether the folder has so many of these files that upkeep comes before batches; without I/O."""
+        """Whether the folder has so many metadata files that upkeep has to run before further batches; without I/O."""
 
     def maintain(self, oldest: float) -> None:
-        """Do what is due, such as deleting old metadata; what reading the versions takes is stored before.
+        """Do the due upkeep, such as deleting old metadata; the facts that readers of a version need are stored before.
 
-        Called by `StoredTable.maintain`. The last `Limits.metadata_versions` versions stay, and another try goes on
-        where an error ended this one. `oldest` is the time from which on versions can be read, in seconds since 1970.
+        Called by `StoredTable.maintain`. The last `Limits.metadata_versions` versions stay, and a call after an error
+        resumes where the error occurred. `oldest` is the time from which versions can be read, in seconds since 1970.
         """
