@@ -98,7 +98,7 @@ def test_readers_make_no_sql_catalog(storage: Storage, tmp_path: Path) -> None:
     write_states(storage, 1)
     write_identity(storage, catalog=uri)
     for read in READERS.values():
-        with pytest.raises(CatalogError, match="is not there"):
+        with pytest.raises(CatalogError, match="does not exist"):
             read(storage.uri, catalog=uri)
     assert not path.exists()
     path.touch()
@@ -151,7 +151,7 @@ def test_no_class_is_called_that_a_table_names(tmp_path: Path, monkeypatch: pyte
             for read in READERS.values():
                 read(catalog.storage.uri, **named)
             assert catalog.open().open("public/t") is not None
-        refused = "names a program to be run by others"
+        refused = "makes programs that commit to the table run a class"
         with properties_of_table(catalog, monkeypatch, {"write.py-location-provider.impl": "planted.Planted"}):
             with pytest.raises(ForeignTableError, match=refused):
                 catalog.open().open("public/t")

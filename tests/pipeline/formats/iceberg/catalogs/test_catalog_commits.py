@@ -300,7 +300,7 @@ def test_commits_of_other_programs_are_reported(sqlite: CatalogOfTests) -> None:
         update.delete_column("v")
     assert open_table(sqlite.open()).foreign_change(-1) == "another program has changed its columns"
     sqlite.reader.drop_table("public.t")
-    with pytest.raises(DamagedError, match="not in the catalog any more"):
+    with pytest.raises(DamagedError, match="no longer in the catalog"):
         insert(stored, 2004, range(6, 7))
 
 

@@ -1,7 +1,7 @@
 """The versions of a table's metadata in a catalog, whose compare-and-set is the commit.
 
-Each commit has a snapshot, whose id is chosen before, and whose parent has to be the last one then: so one of two
-writers is refused, and a commit without an answer is found by its id. Only the removal of snapshots has none.
+Each commit except the removal of snapshots has a snapshot, whose parent has to be the last snapshot: so the catalog
+refuses one of two writers. replicate chooses the snapshot's id before, and by it finds a commit whose answer was lost.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, first_line
 from logicalrep_runtime.errors import LogicalRepError
 
-_ABSENT = "it is not in the catalog any more"
+_ABSENT = "it is no longer in the catalog"
 _ROWS = "another program has changed its rows"
 
 
@@ -65,7 +65,6 @@ class CatalogVersions(MetadataVersions):
     commits_snapshots = True
 
     def __init__(self, settings: CatalogSettings, catalog: Catalog, storage: Storage, folder: str) -> None:
-        """Take a catalog, and the table's folder."""
         self._settings, self._catalog, self._storage, self._folder = settings, catalog, storage, folder
         self._name = catalog_name(folder)
         self._table: Table | None = None
@@ -79,14 +78,14 @@ class CatalogVersions(MetadataVersions):
         current = self._take(table)
         if number is None:
             return current
-        # A commit of another program keeps the number of our last one.
+        # A commit of another program copies the number of replicate's last commit.
         own_versions = (version for version in (current, *self._earlier(table.metadata)) if _is_own(version))
         return next((version for version in own_versions if version.number == number), None)
 
     def _earlier(self, metadata: TableMetadata) -> Iterator[MetadataVersion]:
-        """Yield the versions before one, as far back as their files are there: the last ones first.
+        """Yield the versions before the given metadata, latest first, until a file is missing.
 
-        Each has the names of some before it. A file that no version names is of a commit that was never made.
+        Each version names some earlier versions. A file that no version names belongs to a commit that failed.
         """
         log = list(metadata.metadata_log)
         while log:
@@ -103,7 +102,7 @@ class CatalogVersions(MetadataVersions):
         except ValidationError as error:
             raise MalformedFileError(f"the metadata of {self._shown} is damaged: {first_line(error)}") from None
         except NoSuchIcebergTableError:
-            raise ForeignTableError(f"{self._shown} is no Iceberg table: remove it, or rename the table") from None
+            raise ForeignTableError(f"{self._shown} is not an Iceberg table: remove it, or rename the table") from None
         except ValueError as error:
             raise ForeignTableError(
                 f"{self._shown} is not the table of this destination: {first_line(error)}"
@@ -119,7 +118,7 @@ class CatalogVersions(MetadataVersions):
         if self._path(table.metadata.location) != self._folder:
             raise ForeignTableError(
                 f"{self._shown} is at {table.metadata.location}, and not at {self._storage.uri}/{self._folder}: two "
-                "tables have one name there; rename one, or use another catalog"
+                "tables have one name there; rename a table, or use another catalog"
             )
         self._table = table
         log = (entry.metadata_file for entry in table.metadata.metadata_log)
@@ -135,7 +134,7 @@ class CatalogVersions(MetadataVersions):
             return None
 
     def commit_of(self, version: MetadataVersion) -> str | None:
-        # Upkeep of other programs keeps the number.
+        # Upkeep of other programs copies the number, so the identity is replicate's last snapshot.
         own_ids = (
             str(snapshot.snapshot_id) for snapshot in _ancestors(version.metadata) if _writer_of(snapshot) is not None
         )
@@ -161,17 +160,17 @@ class CatalogVersions(MetadataVersions):
             if isinstance(error, LogicalRepError):
                 raise
             if not is_catalog_error(error):
-                # Another program may have removed snapshots that were to be removed.
+                # Another program may have removed the snapshots that this commit removes.
                 current = self.find()
                 if not isinstance(error, ValueError) or current is None or current.metadata == start:
                     raise
                 return None
-            # Nobody knows whether it is there, unless its snapshot is.
+            # The commit may exist: its snapshot is the proof.
             current = self.find()
             if current is not None and snapshot_id is not None and current.metadata.current_snapshot_id == snapshot_id:
                 return current
             if current is not None and current.metadata != start:
-                # A service may refuse, as an error of the request, what a commit to a branch came before.
+                # If a commit to a branch came first, a service may refuse this commit as an invalid request.
                 return None
             raise catalog_error(self._settings, error) from None
         return self._take(
@@ -179,7 +178,7 @@ class CatalogVersions(MetadataVersions):
         )
 
     def _make_namespace(self) -> None:
-        # Who may not make one may use one that is there.
+        # A user without the right to create a namespace may use an existing namespace.
         if not self._catalog.namespace_exists(self._name[:1]):
             with suppress(NamespaceAlreadyExistsError):
                 self._catalog.create_namespace(self._name[:1])
@@ -214,14 +213,14 @@ class CatalogVersions(MetadataVersions):
             return "another program has changed its columns"
         for snapshot in _ancestors(metadata):
             if _writer_of(snapshot) is not None:
-                # It may have been set back to an earlier one of ours.
+                # Another program may have set main back to an earlier snapshot of replicate.
                 return None if _number_of(snapshot) == last.number else _ROWS
             if snapshot.summary is None or snapshot.summary.operation != Operation.REPLACE:
                 return _ROWS
         return _ROWS
 
     def find_needed(self) -> set[str]:
-        # An earlier process may have left some that are still to be stored for those who read the past.
+        # An earlier process may have left metadata whose facts are not yet stored for readers of the past.
         if self._table is not None:
             unneeded = [
                 version.name for version in self._earlier(self._table.metadata) if version.name not in self._needed
@@ -251,19 +250,19 @@ class CatalogVersions(MetadataVersions):
 
 
 def _version_of(metadata: TableMetadata, name: str) -> MetadataVersion:
-    # A table without a number is another program's.
+    # A table without a number belongs to another program.
     number = metadata.properties.get(VERSION, "0")
     return MetadataVersion(int(number) if number.isdecimal() else 0, metadata, name)
 
 
 def _is_own(version: MetadataVersion) -> bool:
-    """Return whether the rows of a version are those of our commit of its number."""
+    """Return whether replicate's commit with a version's number wrote the version's rows."""
     current = version.metadata.current_snapshot()
     return current is not None and _writer_of(current) is not None and _number_of(current) == version.number
 
 
 def _requirements(start: TableMetadata) -> tuple[TableRequirement, ...]:
-    """Return what has to be as it is known: a second writer, and another program's change, are refused by it."""
+    """Return the requirements by which the catalog refuses a second writer and other programs' changes."""
     return (
         AssertTableUUID(uuid=start.table_uuid),
         AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": start.current_snapshot_id}),
@@ -273,7 +272,7 @@ def _requirements(start: TableMetadata) -> tuple[TableRequirement, ...]:
 
 
 def _creation_updates(start: TableMetadata) -> list[TableUpdate]:
-    """Return what makes a table of nothing, with the ids of its columns as they are."""
+    """Return the updates that create a table with the field ids of the metadata."""
     return [
         AssignUUIDUpdate(uuid=start.table_uuid),
         UpgradeFormatVersionUpdate.model_validate({"format-version": start.format_version}),
@@ -288,12 +287,11 @@ def _creation_updates(start: TableMetadata) -> list[TableUpdate]:
 
 
 def _ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
-    """Yield the last snapshot and those before it, as far as they are there."""
     return ancestors(metadata, metadata.current_snapshot_id)
 
 
 def _writer_of(snapshot: Snapshot) -> str | None:
-    """Return the process of ours that made a snapshot; None for one of another program."""
+    """Return the replicate process that wrote a snapshot; None for another program."""
     return None if snapshot.summary is None else snapshot.summary.additional_properties.get(WRITER)
 
 

@@ -1,6 +1,6 @@
-"""The connection to a catalog of Iceberg tables, by pyiceberg; a catalog that says nothing is given up.
+"""The connection to an Iceberg catalog, by pyiceberg, with timeouts for a silent catalog.
 
-The metadata that SQL catalogs and Glue leave to their clients is read and written as all other files of a destination.
+SQL catalogs and Glue leave the metadata files to their clients: replicate reads and writes them by `Storage`.
 """
 
 from __future__ import annotations
@@ -41,34 +41,34 @@ from logicalrep_runtime.visible import without_secrets
 _Result = TypeVar("_Result")
 
 PATIENCE: dict[str, float] = {"connect": 10.0, "answer": 60.0}
-"""The longest times without a word of a catalog, in seconds."""
+"""Timeouts for a silent catalog, in seconds."""
 _TRIES_OF_GLUE = 3
 _CLASS_OF_LOCATIONS = "write.py-location-provider.impl"
-"""The property of a table that names a class which pyiceberg calls at a commit."""
+"""The table property that names a class for pyiceberg to call at a commit."""
 _DESTINATION, _STORE_OPTION = "logicalrep.to", "logicalrep.store."
 _LIBRARIES = ("pyiceberg", "sqlalchemy", "requests", "urllib3", "botocore", "psycopg", "sqlite3", "pydantic_core")
 _PERMANENT = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthError, UnauthorizedError)
-"""The errors of a catalog that another try does not mend."""
+"""The errors of a catalog that a retry cannot fix."""
 
 
 class CatalogError(StorageError):
-    """A catalog that does not answer, or does not take what it is asked for; the text quotes the reason."""
+    """A catalog that does not answer, or refuses a request; the text quotes the reason."""
 
     code = "CATALOG_NOT_REACHED"
 
 
 class InvalidCatalogError(CatalogError):
-    """A catalog that cannot be used at all."""
+    """A catalog that can never be used."""
 
     code = "CATALOG_INVALID"
     may_pass = False
 
 
 class CatalogFiles(FileIO):
-    """The files of a destination as a catalog's library reads and writes them."""
+    """The adapter by which pyiceberg's catalogs read and write files of a destination."""
 
     def __init__(self, properties: dict[str, str]) -> None:
-        """Take the catalog's properties, which have the destination."""
+        """Take the catalog's properties, which include the destination's URI and options."""
         super().__init__(properties)
         options = {
             name.removeprefix(_STORE_OPTION): value
@@ -89,21 +89,21 @@ class CatalogFiles(FileIO):
 
 @cache
 def _storage(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
-    """Return a destination; each table and commit has files of its own, and all of them one client of a store."""
+    """Return a destination, cached: each table and commit creates a CatalogFiles, and all share one store client."""
     return Storage(uri, dict(options))
 
 
 def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = False) -> Catalog:
-    """Connect to a catalog, whose tables are at a destination.
+    """Connect to a catalog with tables of a destination.
 
     Args:
         settings: the catalog.
         storage: the destination.
-        creates: whether an SQL catalog that is empty gets its own tables.
+        creates: whether to create the catalog's own tables in an empty SQL catalog.
 
     Raises:
-        CatalogError: it does not answer, or is empty.
-        InvalidCatalogError: it does not let us in, or a library of it is not installed.
+        CatalogError: the catalog does not answer, or is empty.
+        InvalidCatalogError: the catalog refuses the credentials, or a library for the catalog is not installed.
     """
     properties = {
         **settings.library_options,
@@ -124,7 +124,7 @@ def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = Fals
 
 
 def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
-    """Return what a catalog answers; errors of its library become a CatalogError."""
+    """Return the result of an action on a catalog; replace errors of the catalog's libraries by CatalogError."""
     try:
         return action()
     except Exception as error:
@@ -134,21 +134,21 @@ def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
 
 
 def catalog_error(settings: CatalogSettings, error: Exception) -> CatalogError:
-    """Return an error of a catalog's library in words."""
+    """Return the CatalogError for an error of a catalog's library, without secrets."""
     text = f"the catalog {settings.shown}: {without_secrets(first_line(error), settings.secrets)}"
     return (InvalidCatalogError if isinstance(error, _PERMANENT) else CatalogError)(text)
 
 
 def is_catalog_error(error: BaseException) -> bool:
-    """Return whether an error is of a catalog, or of the way to it, and not of this program."""
+    """Return whether a catalog, or the connection to it, caused an error, and not a defect of replicate."""
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _LIBRARIES
 
 
 class _CatalogOfFiles(Catalog):
     """A catalog whose files are a destination's.
 
-    pyiceberg would import and call the classes that the properties of a table, or a REST service, name: these are
-    written by whoever can write to the destination.
+    pyiceberg would import and call classes named by a table's properties or by a REST service: anybody who can write to
+    the destination could run code.
     """
 
     files: FileIO
@@ -156,20 +156,19 @@ class _CatalogOfFiles(Catalog):
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         if _CLASS_OF_LOCATIONS in properties:
             raise ForeignTableError(
-                f"the table with the metadata {location} has the property {_CLASS_OF_LOCATIONS}, which names a program "
-                "to be run by others: remove the property"
+                f"the table with the metadata {location} has the property {_CLASS_OF_LOCATIONS}, which makes programs "
+                "that commit to the table run a class: remove the property"
             )
         return self.files
 
 
 class _TimedAdapter(HTTPAdapter):
     def send(self, request: PreparedRequest, *arguments: Any, **named: Any) -> Response:
-        """Send a request, and give up a service that says nothing."""
         return super().send(request, *arguments, **named | {"timeout": (PATIENCE["connect"], PATIENCE["answer"])})
 
 
 class _TimedRestCatalog(_CatalogOfFiles, RestCatalog):
-    """A REST catalog that is given up when it says nothing: its library waits for ever."""
+    """A REST catalog with timeouts: its library would wait forever for a silent service."""
 
     def _create_session(self) -> Session:
         session = super()._create_session()
@@ -180,7 +179,7 @@ class _TimedRestCatalog(_CatalogOfFiles, RestCatalog):
 
 def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creates: bool) -> _CatalogOfFiles:
     _refuse_missing(settings, "sqlalchemy", "iceberg")
-    # Its library is not there for the other kinds.
+    # The other kinds of catalogs do not need this library.
     from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
     from sqlalchemy import create_engine, make_url
     from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
@@ -189,14 +188,14 @@ def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creat
     already_exists = (OperationalError,) if settings.kind == "sqlite" else (IntegrityError, ProgrammingError)
 
     class OwnSqlCatalog(_CatalogOfFiles, SqlCatalog):
-        """An SQL catalog over connections of ours, which give up a server that is silent, and stay for one step."""
+        """An SQL catalog with connections that give up a silent server and are closed after each operation."""
 
         def __init__(self, name: str, **properties: str) -> None:
             MetastoreCatalog.__init__(self, name, **properties)
             if settings.kind == "sqlite":
-                # SQLite would make the file.
+                # SQLite would create the file.
                 if not creates and not os.path.isfile(make_url(settings.uri).database or ""):
-                    raise CatalogError(f"the catalog {settings.shown} is not there")
+                    raise CatalogError(f"the catalog {settings.shown} does not exist")
                 self.engine = create_engine(settings.uri, poolclass=NullPool)
             else:
                 self.engine = create_engine("postgresql+psycopg://", creator=self._open, poolclass=NullPool)
@@ -204,8 +203,8 @@ def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creat
 
         def create_tables(self) -> None:
             if not creates:
-                raise CatalogError(f"the catalog {settings.shown} is empty: nothing was replicated with it")
-            # Another process may create each table after this one has looked for it.
+                raise CatalogError(f"the catalog {settings.shown} is empty: replicate has never used it")
+            # Another process may create each table after this process has looked for it.
             for _ in SqlCatalogBaseTable.metadata.tables:
                 with suppress(*already_exists):
                     super().create_tables()
@@ -216,7 +215,7 @@ def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creat
             try:
                 super().create_namespace(namespace, properties)
             except IntegrityError:
-                # Another thread or process has created the namespace after this one has looked for it.
+                # Another thread or process has created the namespace since pyiceberg looked for it.
                 raise NamespaceAlreadyExistsError(f"the namespace {namespace} exists") from None
 
         @staticmethod
@@ -225,7 +224,7 @@ def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creat
             connection.patience = PATIENCE["answer"]
             return connection
 
-    # Without `creates` nothing is changed, whatever other options say.
+    # Without `creates` no other option may change the catalog.
     fixed = {} if creates else {"schema_version": "v0", "init_catalog_tables": "true"}
     return OwnSqlCatalog(settings.name, **properties | fixed)
 
@@ -243,13 +242,13 @@ def _conninfo(uri: str) -> str:
 
 def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> _CatalogOfFiles:
     _refuse_missing(settings, "boto3", "glue")
-    # Their libraries are not there for the other kinds.
+    # The other kinds of catalogs do not need these libraries.
     import botocore.config
     import botocore.session
     from pyiceberg.catalog.glue import GlueCatalog
 
     class OwnGlueCatalog(_CatalogOfFiles, GlueCatalog):
-        """A catalog of Glue."""
+        """AWS Glue as a catalog."""
 
     session = botocore.session.Session()
     session.set_default_client_config(

@@ -1,4 +1,4 @@
-"""The options of a catalog in the user's own configuration of pyiceberg."""
+"""The options of a catalog in the user's pyiceberg configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FILE = ".pyiceberg.yaml"
 
 
 class _UsersConfig(Config):
-    """The configuration of pyiceberg in the user's variables and files: pyiceberg reads the current folder's too."""
+    """pyiceberg's configuration from environment variables and user files, but not from the current folder."""
 
     @staticmethod
     def _from_configuration_files() -> Any:
@@ -24,17 +24,17 @@ class _UsersConfig(Config):
             if os.path.isfile(path):
                 try:
                     with open(path, encoding="utf-8") as file:
-                        # Values are texts, as pyiceberg has them.
+                        # pyiceberg reads all values as texts.
                         return _in_small_letters(yaml.load(file, Loader=yaml.BaseLoader))
                 except (OSError, ValueError, yaml.YAMLError) as error:
-                    raise OptionError(f"{path}, pyiceberg's configuration, cannot be read: {error}") from None
+                    raise OptionError(f"pyiceberg's configuration {path} cannot be read: {error}") from None
         return None
 
 
 def users_options(settings: CatalogSettings) -> dict[str, Any]:
-    """Return the options, such as a token, that the user has stored for a catalog of this name.
+    """Return the options, such as a token, that the user's configuration has for a catalog of this name.
 
-    The options of a catalog at another URI are not returned: its token belongs there.
+    If the configured catalog has another URI, return no options: its token must not reach this catalog.
     """
     options: dict[str, Any] = dict(_UsersConfig().get_catalog_config(settings.name) or {})
     uri = options.get("uri")
