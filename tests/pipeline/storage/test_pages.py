@@ -89,7 +89,7 @@ def test_little_of_a_data_file_is_read_for_a_few_rows(tmp_path: Path) -> None:
     PagedSource(source, file.size).read_rows(["id"], np.array([150_000]))
     assert source.count < 40_000
     with open_data_file(storage, "t", file) as there:
-        some = there.only(np.array([7, 199_999]))
+        some = there.restricted_to(np.array([7, 199_999]))
         assert (
             some.read(table.schema, ["v", "id"]).to_pydict() == table.select(["v", "id"]).take([7, 199_999]).to_pydict()
         )

@@ -69,9 +69,9 @@ def test_a_few_rows_cost_few_bytes(requests: Requests, monkeypatch: pytest.Monke
     file, rows = _written(storage)
     some = np.array([7, 8, 50_000, ROWS - 1], np.int64)
     with open_data_file(storage, "public/t", file, len(some)) as there:
-        found = there.only(some).read(SCHEMA, ["id"])
+        found = there.restricted_to(some).read(SCHEMA, ["id"])
         assert len(requests.sizes) == 2
-        others = there.only(some).read(SCHEMA, ["few", "text"])
+        others = there.restricted_to(some).read(SCHEMA, ["few", "text"])
     assert found.equals(rows.select(["id"]).take(pa.array(some)))
     assert others.equals(rows.select(["few", "text"]).take(pa.array(some)))
     # The end, the pages of the key, and those of both other columns; the dictionary of one is in the end.
@@ -93,7 +93,7 @@ def test_many_rows_are_read_of_the_whole_file_by_one_request(requests: Requests)
     file, rows = _written(storage)
     some = np.arange(0, ROWS, 1000)
     with open_data_file(storage, "public/t", file, len(some)) as there:
-        assert there.only(some).read(SCHEMA, ["id"]).equals(rows.select(["id"]).take(pa.array(some)))
+        assert there.restricted_to(some).read(SCHEMA, ["id"]).equals(rows.select(["id"]).take(pa.array(some)))
     assert requests.sizes == [file.size]
 
 

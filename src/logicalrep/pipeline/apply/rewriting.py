@@ -84,7 +84,7 @@ def rewrite(work: Rewriting) -> Rewritten:
         numbers_found = work.found.get(file.path)
         few = None if numbers_found is None else len(numbers_found)
         with open_data_file(work.storage, work.folder, file, few) as there:
-            some = there if numbers_found is None else there.only(numbers_found)
+            some = there if numbers_found is None else there.restricted_to(numbers_found)
             of_gone = _gone_rows(some, table, reduced)
             hits, numbers = hits_of(of_gone, ends, left)
             is_grown = growth.num_rows > 0

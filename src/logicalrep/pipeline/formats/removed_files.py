@@ -72,9 +72,9 @@ class RemovedFiles:
         """
         for path in previous.keys() - current.keys():
             self.add(RemovedFile(time.time(), path, previous[path]))
-        self._keep(current.keys() - previous.keys())
+        self._forget_live(current.keys() - previous.keys())
 
-    def _keep(self, paths: Iterable[str]) -> None:
+    def _forget_live(self, paths: Iterable[str]) -> None:
         live = self._paths.intersection(paths)
         if live:
             self._files = deque(file for file in self._files if file.path not in live)

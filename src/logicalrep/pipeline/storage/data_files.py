@@ -217,7 +217,7 @@ class OpenedFile:
     def _file(self) -> ParquetFile:
         return ParquetFile(self._source)
 
-    def only(self, row_numbers: NDArray[np.int64]) -> OpenedFile:
+    def restricted_to(self, row_numbers: NDArray[np.int64]) -> OpenedFile:
         """Return this file limited to rows, by ascending numbers in the file; deleted rows stay left out."""
         constants = [*self._constants.items()]
         return OpenedFile(self._source, self._layout, self._deleted, self._paged, row_numbers, constants)

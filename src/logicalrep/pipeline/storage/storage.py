@@ -255,8 +255,8 @@ class Storage:
             raise MalformedFileError(f"{self.uri_of(path)} is damaged: {error}") from None
         except (NotSupportedError, NoLinksError) as error:
             raise InvalidDestinationError(
-                f"{self.uri} cannot create a file only if it does not exist, so two writers could overwrite each "
-                f"other's commits: use another destination ({self._description(error)})"
+                f"{self.uri} cannot refuse to replace a file, so two writers could overwrite each other's commits: "
+                f"use another destination ({self._description(error)})"
             ) from None
         except (OSError, BaseError, ValueError) as error:
             raise StorageError(f"{self.uri_of(path)}: {self._description(error)}") from None

@@ -60,7 +60,7 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
                     else:
                         descriptors.pop(removed_path(action["path"], uri) or "", None)
     with storage.parsing(f"{folder}/_delta_log"):
-        return {path: read_descriptor(each, uri) for path, each in descriptors.items() if each is not None}
+        return {path: read_descriptor(fields, uri) for path, fields in descriptors.items() if fields is not None}
 
 
 def _last_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int, list[str]]:

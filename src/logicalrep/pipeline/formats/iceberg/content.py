@@ -59,7 +59,7 @@ class Content:
             vector = None if file_deletes is None else DeletionVector.of(file_deletes.rows)
             files[name] = _data_file(name, entry.data_file, table, vector)
             if file_deletes is not None:
-                sources[name] = frozenset(each.removeprefix(start) for each in file_deletes.sources)
+                sources[name] = frozenset(source.removeprefix(start) for source in file_deletes.sources)
         return cls(manifests, files, sources)
 
     def sizes(self, storage: Storage, folder: str, metadata: TableMetadata | None) -> dict[str, int]:
@@ -76,7 +76,7 @@ class Content:
             sizes[path_of(storage, snapshot.manifest_list).removeprefix(start)] = 0
         return sizes
 
-    def changed(
+    def write_changes(
         self,
         writer: ManifestWriter,
         folder: str,
@@ -84,7 +84,7 @@ class Content:
         added: Sequence[DataFile],
         removed: Sequence[DataFile],
     ) -> Content:
-        """Return the content after files are added and removed; write the new manifests and delete files.
+        """Write the new manifests and delete files for added and removed files; return the resulting content.
 
         An added file whose path the content has already has another vector, or other bounds. The manifests keep the old
         bounds.
@@ -114,8 +114,8 @@ class Content:
         described = [manifest_data_file(storage, folder, table, file, writer.spec_id) for file in new]
         names = {location(storage, f"{folder}/{path}") for path in removed_paths}
         manifests = [
-            *writer.changed(data, described, names, of_deletes=False),
-            *writer.changed(of_deletes, deletes, surplus, of_deletes=True),
+            *writer.write_changes(data, described, names, of_deletes=False),
+            *writer.write_changes(of_deletes, deletes, surplus, of_deletes=True),
         ]
         return Content(manifests, files, sources)
 

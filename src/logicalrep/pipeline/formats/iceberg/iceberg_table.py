@@ -262,7 +262,7 @@ class IcebergTable(StoredTable):
         if added or removed or has_snapshot or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
             writer = ManifestWriter(self.storage, f"{self.folder}/metadata", changed, snapshot_id)
-            content = self._content.changed(writer, self.folder, described, added, removed)
+            content = self._content.write_changes(writer, self.folder, described, added, removed)
             path = writer.write_list(content.manifests, start.current_snapshot_id)
             if operation is None and not (added or removed or has_snapshot):
                 operation = Operation.REPLACE

@@ -119,7 +119,7 @@ class ManifestWriter:
     def sequence_number(self) -> int:
         return next_sequence_number(self.metadata)
 
-    def changed(
+    def write_changes(
         self,
         manifests: Sequence[Manifest],
         added: Sequence[ManifestDataFile],
@@ -127,7 +127,7 @@ class ManifestWriter:
         *,
         of_deletes: bool,
     ) -> list[Manifest]:
-        """Return the manifests of one kind after files are added and removed; write the manifests that are new.
+        """Write the new manifests of one kind for added and removed files; return all manifests of this kind.
 
         Args:
             manifests: the current manifests of this kind.

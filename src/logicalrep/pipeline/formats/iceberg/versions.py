@@ -84,8 +84,8 @@ class MetadataVersions(Protocol):
         """Create the next version atomically and return it; return None if `last` is no longer the last version.
 
         Called once for each commit of the table; all files that the updates name are durable before. The version is
-        durable when the method returns it. Exactly one of all writers that commit to one `last` gets a version. All
-        others get None, also a process that slept meanwhile, and readers never see their versions.
+        durable when the method returns it. One of all writers that commit to one `last` gets a version. All other
+        writers get None, even a process that slept meanwhile, and readers never see their versions.
 
         After None the caller calls `follow`. After StorageError the version may exist, as the answer may have been
         lost: the caller calls `follow` before it commits again, deletes a file, or trusts `last`. If `follow` returns

@@ -89,7 +89,7 @@ def test_compressed_metadata_of_gigabytes_are_refused(tmp_path: Path) -> None:
     zipped = gzip.compress(b" " * (2 << 20))
     for data, words in (
         (zipped, "has more than 1048576 bytes"),
-        (zipped[:100], "is cut off"),
+        (zipped[:100], "is truncated"),
         (b"{}", "incorrect header"),
     ):
         storage.write(path, data)

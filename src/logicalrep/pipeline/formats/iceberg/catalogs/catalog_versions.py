@@ -262,7 +262,7 @@ def _is_own(version: MetadataVersion) -> bool:
 
 
 def _requirements(start: TableMetadata) -> tuple[TableRequirement, ...]:
-    """Return the requirements by which the catalog refuses a second writer and other programs' changes."""
+    """Return the requirements that make the catalog refuse a second writer and other programs' changes."""
     return (
         AssertTableUUID(uuid=start.table_uuid),
         AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": start.current_snapshot_id}),

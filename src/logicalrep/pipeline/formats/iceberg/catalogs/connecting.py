@@ -65,7 +65,7 @@ class InvalidCatalogError(CatalogError):
 
 
 class CatalogFiles(FileIO):
-    """The adapter by which pyiceberg's catalogs read and write files of a destination."""
+    """The adapter for pyiceberg's catalogs to files of a destination."""
 
     def __init__(self, properties: dict[str, str]) -> None:
         """Take the catalog's properties, which include the destination's URI and options."""
