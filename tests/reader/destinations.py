@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from logicalrep.pipeline.schema.table_formats import FormatName
-from logicalrep.pipeline.state.past_states import keep_past
+from logicalrep.pipeline.state.past_states import archive_state
 from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
@@ -25,5 +25,5 @@ def write_states(storage: Storage, version: int) -> None:
     states, now = States(storage), datetime.now(UTC)
     for at in (now - timedelta(hours=1), now - timedelta(minutes=30)):
         state = State(Lsn(1), None, None, {"public.t": table}, at.isoformat())
-        keep_past(storage, states, state, 24.0)
+        archive_state(storage, states, state, 24.0)
         states.write(state)

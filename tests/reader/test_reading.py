@@ -21,7 +21,7 @@ from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state import past_states
-from logicalrep.pipeline.state.past_states import keep_past, read_state
+from logicalrep.pipeline.state.past_states import archive_state, read_state
 from logicalrep.pipeline.state.state import State, StateError, States
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
@@ -324,7 +324,7 @@ def test_the_last_state_of_each_minute_is_kept_for_the_hours_of_keep(tmp_path: P
     times = [end - timedelta(minutes=minutes) for minutes in (600, 500, 61.5, 61.25, 61.1, 30, 0.5)]
     states = States(storage)
     for state in states_of(times):
-        keep_past(storage, states, state, 1.0)
+        archive_state(storage, states, state, 1.0)
         states.write(state)
 
     def version(at: datetime) -> int | None:
@@ -338,9 +338,9 @@ def test_the_last_state_of_each_minute_is_kept_for_the_hours_of_keep(tmp_path: P
     assert version(times[5]) == 6
     assert version(end) == 7
     assert len([*(tmp_path / "_logicalrep/past").iterdir()]) == 2
-    assert past_states.first_time(storage) == times[4]
+    assert past_states.earliest_time(storage) == times[4]
     with pytest.raises(StateError, match="DESTINATION_HAS_WRITER"):
-        keep_past(storage, late := States(storage), write_behind(late, storage, states_of([end])[0]), 1.0)
+        archive_state(storage, late := States(storage), write_behind(late, storage, states_of([end])[0]), 1.0)
 
 
 def write_behind(late: States, storage: Storage, state: State) -> State:
@@ -353,8 +353,11 @@ def test_a_state_of_a_version_that_knew_no_times_is_read(tmp_path: Path) -> None
     storage = Storage(str(tmp_path))
     (state,) = states_of([datetime.now(UTC)])
     States(storage).write(replace(state, until=None))
-    assert past_states.first_time(storage) is None
+    assert past_states.earliest_time(storage) is None
     assert read_state(storage, datetime.now(UTC)) is None
-    known = past_states.until(State.read(storage), state.tables, "2026-01-01T00:00:00+00:00")
+    known = past_states.latest_commit_time(State.read(storage), state.tables, "2026-01-01T00:00:00+00:00")
     assert datetime.fromisoformat(known) > datetime.now(UTC) - timedelta(minutes=5)
-    assert past_states.until(replace(state, until="2026-01-02T00:00:00+00:00"), state.tables, None)[:10] == "2026-01-02"
+    assert (
+        past_states.latest_commit_time(replace(state, until="2026-01-02T00:00:00+00:00"), state.tables, None)[:10]
+        == "2026-01-02"
+    )

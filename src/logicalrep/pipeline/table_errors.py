@@ -30,8 +30,8 @@ from logicalrep_runtime.errors import LogicalRepError
 
 _log = logger("logicalrep.replicate")
 
-_OWN = (ConditionError, NotReadableError, UnsafeTableError)
-_OF_ALL = (
+_TABLE_ERRORS = (ConditionError, NotReadableError, UnsafeTableError)
+_SHARED_ERRORS = (
     ConnectError,
     Ended,
     MaskKeyError,
@@ -43,9 +43,9 @@ _OF_ALL = (
     OSError,
     MemoryError,
 )
-_OF_SERVER = ("08", "28", "53", "57P")
+_SERVER_SQLSTATES = ("08", "28", "53", "57P")
 """The beginnings of SQLSTATEs of a server that is gone, has no room, or does not let the role in."""
-_MAY_PASS = ("25P", "40", "42P01", "53400", "57014", "72")
+_RETRIABLE_SQLSTATES = ("25P", "40", "42P01", "53400", "57014", "72")
 """Those of a statement that may succeed at another time: a time limit, a conflict, a table dropped meanwhile."""
 
 
@@ -59,13 +59,15 @@ def is_table_error(error: BaseException) -> bool:
         if error.sqlstate is None:
             # A connection that broke, or libpq's own refusal.
             return not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
-        return error.sqlstate == "53400" or not error.sqlstate.startswith(_OF_SERVER)
-    return isinstance(error, _OWN) or (isinstance(error, Exception) and not isinstance(error, _OF_ALL))
+        return error.sqlstate == "53400" or not error.sqlstate.startswith(_SERVER_SQLSTATES)
+    return isinstance(error, _TABLE_ERRORS) or (isinstance(error, Exception) and not isinstance(error, _SHARED_ERRORS))
 
 
-def may_pass(error: psycopg.Error) -> bool:
+def is_retriable(error: psycopg.Error) -> bool:
     """Return whether a table's error, of a statement, may be gone at the next try."""
-    return is_of_dropped_table(error) or (error.sqlstate is not None and error.sqlstate.startswith(_MAY_PASS))
+    return is_of_dropped_table(error) or (
+        error.sqlstate is not None and error.sqlstate.startswith(_RETRIABLE_SQLSTATES)
+    )
 
 
 def reason_of(error: BaseException) -> str:

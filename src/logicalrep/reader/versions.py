@@ -16,7 +16,7 @@ from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.schema.names import companion_folder
-from logicalrep.pipeline.state.past_states import first_time, read_state
+from logicalrep.pipeline.state.past_states import earliest_time, read_state
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
@@ -111,7 +111,7 @@ def at(
     storage = tables_format.storage
     state = read_state(storage, moment)
     if state is None:
-        first = first_time(storage)
+        first = earliest_time(storage)
         earliest = f"the earliest is {first.isoformat()}" if first else "none is stored yet"
         raise ReadError(
             f"{storage.uri} has no versions of its tables of {moment.isoformat()} or before: {earliest}, and they "

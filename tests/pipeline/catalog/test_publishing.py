@@ -11,7 +11,7 @@ import pytest
 from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
 from logicalrep.pipeline.config.settings import ReplicateSettings
-from logicalrep.pipeline.table_errors import may_pass
+from logicalrep.pipeline.table_errors import is_retriable
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_tables
 from logicalrep.transactions.table_names import TableName
@@ -458,4 +458,4 @@ def test_tables_dropped_during_the_listing_are_omitted(db18: Database) -> None:
         # A load that meets it is tried again.
         raised = error.result()
         assert raised is not None
-        assert may_pass(raised)
+        assert is_retriable(raised)

@@ -13,7 +13,7 @@ import logicalrep
 from logicalrep.cli.main import main
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.config.nodes import ConfigError
-from logicalrep.pipeline.config.options import OF_TABLES, OPTIONS, flag_of, page
+from logicalrep.pipeline.config.options import OPTIONS, TABLE_OPTIONS, flag_of, page
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.schema.table_settings import TableSettings
@@ -88,7 +88,7 @@ def test_a_wrong_value_is_the_same_error_in_python_and_on_the_command_line(
         line = ["replicate", "--dsn", "dbname=x", "--to", str(tmp_path / "lake"), flag_of(name), value]
         assert main(line) == 2
         assert capsys.readouterr().err == f"error: {raised.value}\n"
-    if isinstance(value, str) and name in OF_TABLES:
+    if isinstance(value, str) and name in TABLE_OPTIONS:
         with pytest.raises(ConfigError, match=f"config: '{name}' of t "):
             read_config({"tables": {"t": {name: value}}}, TableSettings())
     assert not (tmp_path / "lake").exists()

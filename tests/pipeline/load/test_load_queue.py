@@ -35,7 +35,7 @@ class Held:
         self.is_wanted = is_wanted
         assert self.go_on.wait(30)
         for name in folders:
-            yield CopyFailed(name, "tried", again=False)
+            yield CopyFailed(name, "tried", may_retry=False)
 
     def close(self) -> None:
         self.is_closed = True

@@ -240,7 +240,7 @@ def test_a_table_that_is_changed_meanwhile_is_reloaded(db18: Database, tmp_path:
     }
     changed = results["t"]
     assert isinstance(changed, CopyFailed), changed
-    assert changed.again
+    assert changed.may_retry
     assert [text.partition(":")[0] for text in heard.waits] == ["the load of public.t begins anew"]
     assert isinstance(results["other"], CopiedTable)
 
@@ -266,7 +266,7 @@ def test_ddl_waits_for_a_range_and_not_for_the_table(db18: Database, tmp_path: P
         thread.join(60)
     (result,) = results
     assert isinstance(result, CopyFailed)
-    assert result.again
+    assert result.may_retry
 
 
 def test_a_killed_session_is_no_error(db18: Database, tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_killed_session_is_no_error(db18: Database, tmp_path: Path) -> None:
     )
     (result,) = load(db18, tmp_path, "t", engine=Before(lambda: db18.execute(kill)))
     assert isinstance(result, CopyFailed)
-    assert result.again
+    assert result.may_retry
 
 
 def test_rows_that_the_role_may_not_read_stop_their_table_alone(db18: Database, tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_rows_that_the_role_may_not_read_stop_their_table_alone(db18: Database, 
         for name, said in {"secret": "run GRANT SELECT ON public.secret", "filtered": "row-level security"}.items():
             result = results[name]
             assert isinstance(result, CopyFailed)
-            assert not result.again
+            assert not result.may_retry
             assert said in result.reason
     finally:
         db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
@@ -498,4 +498,4 @@ def test_a_table_that_has_the_name_of_another_one_at_the_snapshot_is_tried_again
     finally:
         made.close()
     assert isinstance(result, CopyFailed)
-    assert result.again
+    assert result.may_retry

@@ -19,7 +19,7 @@ from logicalrep.cli.main import main
 from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
 from logicalrep.pipeline.state.destination_names import UnconfirmedNameError, confirm_names, default_name
-from logicalrep.pipeline.state.past_states import first_time, read_state
+from logicalrep.pipeline.state.past_states import earliest_time, read_state
 from logicalrep.pipeline.state.requests import read_paused_since, take_requests
 from logicalrep.pipeline.state.state import Identity, State, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
@@ -34,7 +34,7 @@ from tests.pipeline.state.stored_files import FILES, REQUESTED_PART
 
 def _state(storage: Storage) -> object:
     state = State.read(storage)
-    return [table.figures for table in state.tables.values()], first_time(storage)
+    return [table.figures for table in state.tables.values()], earliest_time(storage)
 
 
 READERS: dict[str, Callable[[Storage], object]] = {

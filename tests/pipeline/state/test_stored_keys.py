@@ -33,7 +33,7 @@ from logicalrep.pipeline.schema.stored_json import decode, parse_json, plain
 from logicalrep.pipeline.schema.table_facts import Evidence, Skipped, TypePart
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.state.past_states import keep_past, read_state
+from logicalrep.pipeline.state.past_states import archive_state, read_state
 from logicalrep.pipeline.state.requests import (
     RequestedPart,
     RequestedPartition,
@@ -136,7 +136,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     )  # fmt: skip
     states, state = States(storage), replace(before, until="2026-01-03T00:00:00+00:00")
     states.write(before)
-    keep_past(storage, states, state, 24)
+    archive_state(storage, states, state, 24)
     states.write(state)
     storage.delete("_logicalrep/states/00000000000000000001.json")
     name = TableName("public", "t")

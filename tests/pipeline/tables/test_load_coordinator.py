@@ -195,12 +195,12 @@ def test_a_table_is_queued_copied_catches_up_and_follows(run: TableRun) -> None:
         # Another table has the name by now.
         ([copied(oid=OID + 1)], Phase.QUEUED),
         ([copied(position=9)], Phase.QUEUED),
-        ([CopyFailed(T, "no", again=True)], Phase.QUEUED),
-        ([CopyFailed(T, "no", again=False)], Phase.STOPPED),
-        ([CopyFailed(T, f"no {number}", again=True) for number in range(Limits().load_tries)], Phase.STOPPED),
-        ([CopyFailed(T, "away", again=True, is_own=False)] * 20, Phase.QUEUED),
+        ([CopyFailed(T, "no", may_retry=True)], Phase.QUEUED),
+        ([CopyFailed(T, "no", may_retry=False)], Phase.STOPPED),
+        ([CopyFailed(T, f"no {number}", may_retry=True) for number in range(Limits().load_tries)], Phase.STOPPED),
+        ([CopyFailed(T, "away", may_retry=True, is_own=False)] * 20, Phase.QUEUED),
         # One that was given up is no result any more.
-        ([CopyFailed(T, "no", again=False), copied()], Phase.STOPPED),
+        ([CopyFailed(T, "no", may_retry=False), copied()], Phase.STOPPED),
     ],
 )
 def test_the_end_of_a_copy_moves_its_table(
@@ -233,9 +233,9 @@ def test_partitions_are_put_in_among_changes_that_stay_buffered(run: TableRun) -
     assert run.table.pending == run.writer.saved[-1] == pending
     assert run.table.is_whole
     assert run.table.copy is not None
-    assert run.loader.wanted[-1][T].before is run.table.copy.stored.table
-    of_partitions = replace(copied(), now=SPEC)
-    run.step(CopyFailed(T, "no", again=True))
+    assert run.loader.wanted[-1][T].proven_spec is run.table.copy.stored.table
+    of_partitions = replace(copied(), catalog_table=SPEC)
+    run.step(CopyFailed(T, "no", may_retry=True))
     assert run.table.phase.name is Phase.QUEUED
     run.step(of_partitions)
     run.end_job()
@@ -246,7 +246,7 @@ def test_a_process_that_ends_leaves_partitions_to_the_next_one(run: TableRun) ->
     follow(run)
     run.writer.is_ending = True
     run.loads.load(run.table, "a partition with rows was attached", [7])
-    run.step(replace(copied(), now=SPEC))
+    run.step(replace(copied(), catalog_table=SPEC))
     run.end_job()
     assert run.table.phase.name is Phase.CATCHING_UP
     assert isinstance(run.table.pending, PartitionsLoad)

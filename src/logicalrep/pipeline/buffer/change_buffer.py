@@ -50,13 +50,13 @@ class ChangeBuffer:
 
     def pending_loads(self) -> dict[str, PendingLoad]:
         """Return the pending loads by their tables' folders."""
-        found = {}
+        loads = {}
         for path in self._storage.list(_PENDING):
             if path.endswith(".json"):
                 load = self._storage.parse(path, pending_load)
                 if load is not None:
-                    found[load.folder] = load
-        return found
+                    loads[load.folder] = load
+        return loads
 
     def save_pending_load(self, load: PendingLoad) -> None:
         """Save that a table is to be loaded: from now on its changes are buffered."""
@@ -76,10 +76,10 @@ class ChangeBuffer:
             changes = changes.between(first=int(files[-1].end))
         if changes.first_lsn is None:
             return previous
-        *others, (rows, properties) = contents(changes, self._storage.limits.buffer_bytes)
+        *first_files, (rows, properties) = contents(changes, self._storage.limits.buffer_bytes)
         # One file cannot have a large transaction. The last one tells the others, and makes all of them whole.
-        paths = [self._part(folder, end, secrets.token_hex(8)) for _ in others]
-        for path, part in zip(paths, others, strict=True):
+        paths = [self._part(folder, end, secrets.token_hex(8)) for _ in first_files]
+        for path, part in zip(paths, first_files, strict=True):
             self._storage.write(path, parquet(*part))
             forget_read_pages()
         if paths:
@@ -90,14 +90,14 @@ class ChangeBuffer:
 
     def changes(self, folder: str) -> Iterator[tuple[Lsn, TableChanges]]:
         """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
-        buffer, before, most_bytes = RowBuffer(), Lsn(0), self._storage.limits.buffer_bytes
+        buffer, previous_end, most_bytes = RowBuffer(), Lsn(0), self._storage.limits.buffer_bytes
         files = self.files(folder)
         try:
             for number, file in enumerate(files, 1):
                 for changes in self._stored(folder, file.path):
                     # Two processes may have stored some at the same time.
-                    buffer.add(changes.between(first=int(before)), in_memory=buffer.size < most_bytes)
-                before = file.end
+                    buffer.add(changes.between(first=int(previous_end)), in_memory=buffer.size < most_bytes)
+                previous_end = file.end
                 if number == len(files) or buffer.size >= most_bytes:
                     yield file.end, together(buffer.parts)
                     buffer = RowBuffer()
@@ -113,8 +113,8 @@ class ChangeBuffer:
         for path in [*paths, last]:
             content = data if path == last else self._read(path)
             with self._storage.parsing(path):
-                found = changes_in(content)
-            yield found
+                changes = changes_in(content)
+            yield changes
 
     def _read(self, path: str) -> bytes:
         data = self._storage.read(path)
@@ -132,8 +132,8 @@ class ChangeBuffer:
         files = self._storage.list(f"{_BUFFERS}/{folder}")
         # The file that tells the others goes first: without it nothing reads them.
         for path in sorted(files, key=lambda path: not path.endswith(_LAST)):
-            is_its = path.endswith((_LAST, _OTHER))
-            if is_its and (upto is None or self._end(path) <= upto):
+            is_buffer_file = path.endswith((_LAST, _OTHER))
+            if is_buffer_file and (upto is None or self._end(path) <= upto):
                 self._storage.delete(path)
 
     def remove(self, folder: str) -> None:

@@ -36,17 +36,17 @@ def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dic
     """
     of_relations = groupby(changes.batches, key=lambda batch: batch.relation)
     groups = [part for _, batches in of_relations for part in in_parts(batches, most_bytes)] or [[]]
-    found = []
+    files = []
     for group in groups:
         properties = {_FORMAT: b"%d" % FORMAT}
         schema = schema_of(())
         if group:
             properties[_RELATION] = json.dumps(_relation_json(group[0].relation)).encode()
             schema = group[0].rows.schema
-        found.append((pa.Table.from_batches([batch.rows for batch in group], schema), properties))
+        files.append((pa.Table.from_batches([batch.rows for batch in group], schema), properties))
     sent = [relation.to_json() for relation in changes.relations]
-    found[-1][1][_RELATIONS] = json.dumps(sent).encode()
-    return found
+    files[-1][1][_RELATIONS] = json.dumps(sent).encode()
+    return files
 
 
 def parquet(rows: pa.Table, properties: Mapping[bytes, bytes]) -> bytes:
@@ -71,7 +71,7 @@ def changes_in(data: bytes) -> TableChanges:
     rows = rows.replace_schema_metadata(None)
     if int(properties[_FORMAT]) != FORMAT:
         raise ValueError(f"its format {properties[_FORMAT].decode():.20} is one that this version does not read")
-    sent = [SentRelation.from_json(each) for each in json.loads(properties.get(_RELATIONS, b"[]"))]
+    sent = [SentRelation.from_json(content) for content in json.loads(properties.get(_RELATIONS, b"[]"))]
     batches: list[ChangeBatch] = []
     if _RELATION in properties:
         relation = _relation_of(json.loads(properties[_RELATION]))

@@ -42,9 +42,9 @@ class _BufferFile:
         self.file.seek(start)
         other.file.seek(0)
         shutil.copyfileobj(other.file, self.file)
-        for each in other.written:
-            batches = [(relation, start + first, start + end) for relation, first, end in each.batches]
-            self.written.append(replace(each, batches=batches))
+        for written_changes in other.written:
+            batches = [(relation, start + first, start + end) for relation, first, end in written_changes.batches]
+            self.written.append(replace(written_changes, batches=batches))
 
 
 class RowBuffer:
@@ -82,30 +82,30 @@ class RowBuffer:
         size = self.size + other.size
         for changes in other._in_memory:
             self.add(changes, in_memory=True)
-        for each in other._files:
-            if self._files and each.file.tell() <= _COPIED:
-                self._files[-1].copy(each)
-                each.file.close()
+        for file in other._files:
+            if self._files and file.file.tell() <= _COPIED:
+                self._files[-1].copy(file)
+                file.file.close()
             else:
-                self._files.append(each)
+                self._files.append(file)
         self.size = size
         other._in_memory, other._files, other.size = [], [], 0
 
     @property
     def parts(self) -> list[TableChanges]:
         """All changes, in their order; files are mapped into memory."""
-        for each in self._files:
-            each.file.flush()
-            data = map_file(each.file, each.file.tell())
-            each.file.close()
-            self._in_memory += [_read(changes, data) for changes in each.written]
+        for file in self._files:
+            file.file.flush()
+            data = map_file(file.file, file.file.tell())
+            file.file.close()
+            self._in_memory += [_read(changes, data) for changes in file.written]
         self._files = []
         return self._in_memory
 
     def close(self) -> None:
         """Drop what is in files that nobody has asked for."""
-        for each in self._files:
-            each.file.close()
+        for file in self._files:
+            file.file.close()
         self._files = []
 
 

@@ -46,7 +46,10 @@ class Config:
     @classmethod
     def of(cls, settings: Mapping[TableName, TableSettings]) -> Self:
         """Return the settings that tables had before, whether or not all of them are still there."""
-        return cls({name: Entry(str(name), each, is_optional=True) for name, each in settings.items()}, is_given=True)
+        return cls(
+            {name: Entry(str(name), table_settings, is_optional=True) for name, table_settings in settings.items()},
+            is_given=True,
+        )
 
     @property
     def optional(self) -> Config:
@@ -71,10 +74,10 @@ class Config:
             table = described(name) if entry.columns else None
             if table is None:
                 continue
-            known = {*table.relation.names, *(column for _, column in table.protected)}
+            columns = {*table.relation.names, *(column for _, column in table.protected)}
             for column, location in entry.columns.items():
-                if column not in known:
-                    mistakes.append(f"{location}: {name} has no published column {column}{nearest(column, known)}")
+                if column not in columns:
+                    mistakes.append(f"{location}: {name} has no published column {column}{nearest(column, columns)}")
                 elif column in (table.key or ()) and column in table.settings.protected - table.hashed:
                     mistakes.append(
                         f"{location}: {column} belongs to the key of {name}, which tells rows apart: it can be "

@@ -15,7 +15,7 @@ from logicalrep.pipeline.config.nodes import Document, TablesOfDatabase, nearest
 from logicalrep.pipeline.config.options import OPTIONS, ReplicateOptions
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_OF_ALL = ("once", "config", "listen")
+_COMMAND_OPTIONS = ("once", "config", "listen")
 """The options that are of the whole command."""
 _TEXTS = ("dsn", "dsn_file", "password_command", "to", "catalog")
 _SETTINGS = (*_TEXTS, "storage_options", "catalog_options", "options", "tables")
@@ -50,18 +50,18 @@ def read_databases(path: str | Path) -> list[DatabaseSection]:
     document = Document(path)
     if document.root is None or not _has_databases(document.root):
         return []
-    found = []
+    sections = []
     for key, value in document.read_known(document.root, "a file with 'databases'", ["databases"]).values():
         for name_key, name, node in document.read_entries(value, "'databases'"):
             if not _NAME.fullmatch(name):
                 document.add(name_key, f"the name {name!r} of a database must be of letters, digits, '_', '-' and '.'")
             section = _read_section(document, name_key, name, node)
             if section is not None:
-                found.append(section)
-        if not found and not document.mistakes:
+                sections.append(section)
+        if not sections and not document.mistakes:
             document.add(key, "'databases' has none")
     document.refuse()
-    return found
+    return sections
 
 
 def _has_databases(root: yaml.Node) -> bool:
@@ -71,17 +71,17 @@ def _has_databases(root: yaml.Node) -> bool:
 
 
 def _read_section(document: Document, key: yaml.Node, name: str, node: yaml.Node) -> DatabaseSection | None:
-    known = {setting: value for setting, (_, value) in document.read_known(node, name, _SETTINGS).items()}
+    nodes = {setting: value for setting, (_, value) in document.read_known(node, name, _SETTINGS).items()}
     texts = {
-        setting: document.read_text(known[setting], f"{setting!r} of {name}") for setting in _TEXTS if setting in known
+        setting: document.read_text(nodes[setting], f"{setting!r} of {name}") for setting in _TEXTS if setting in nodes
     }
-    if ("dsn" in known) == ("dsn_file" in known):
+    if ("dsn" in nodes) == ("dsn_file" in nodes):
         document.add(key, f"{name} must have 'dsn' or 'dsn_file', and not both")
-    if "to" not in known:
+    if "to" not in nodes:
         document.add(key, f"{name} has no 'to', the destination of its tables")
-    storage_options = _read_each(document, name, "storage_options", known)
-    catalog_options = _read_each(document, name, "catalog_options", known)
-    options = _read_each(document, name, "options", known)
+    storage_options = _read_each(document, name, "storage_options", nodes)
+    catalog_options = _read_each(document, name, "catalog_options", nodes)
+    options = _read_each(document, name, "options", nodes)
     for option, (at, text) in options.items():
         _check_option(document, name, at, option, text)
     to, dsn_file = texts.get("to"), texts.get("dsn_file")
@@ -97,30 +97,30 @@ def _read_section(document: Document, key: yaml.Node, name: str, node: yaml.Node
         catalog=texts.get("catalog"),
         catalog_options={option: text for option, (_, text) in catalog_options.items()},
         options={option: text for option, (_, text) in options.items()},
-        tables=TablesOfDatabase(document, known.get("tables")),
+        tables=TablesOfDatabase(document, nodes.get("tables")),
     )
 
 
 def _read_each(
-    document: Document, name: str, setting: str, known: Mapping[str, yaml.Node]
+    document: Document, name: str, setting: str, nodes: Mapping[str, yaml.Node]
 ) -> dict[str, tuple[yaml.Node, str]]:
     """Return the keys of a setting, each with its node and its text; the texts of a list become one."""
-    if setting not in known:
+    if setting not in nodes:
         return {}
     return {
         option: (at, ",".join(text for _, text in document.read_texts(value, f"{option!r} of {name}")))
-        for at, option, value in document.read_entries(known[setting], f"{setting!r} of {name}")
+        for at, option, value in document.read_entries(nodes[setting], f"{setting!r} of {name}")
     }
 
 
 def _check_option(document: Document, name: str, at: yaml.Node, option: str, text: str) -> None:
-    if option in _OF_ALL:
+    if option in _COMMAND_OPTIONS:
         document.add(at, f"{option!r} is of the command, and of no single database")
     elif option not in OPTIONS:
         document.add(at, f"'options' of {name} has no {option!r}{nearest(option, OPTIONS)}")
     else:
-        its: dict[str, Any] = {option: text}
+        arguments: dict[str, Any] = {option: text}
         try:
-            ReplicateOptions("", "", **its)
+            ReplicateOptions("", "", **arguments)
         except OptionError as error:
             document.add(at, f"{name}: {error.description}")

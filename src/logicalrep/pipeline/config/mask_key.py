@@ -55,7 +55,7 @@ class MaskKey:
 
         Raises MaskKeyError if it is missing, or is not the one of the settings.
         """
-        checks = {each.mask_key for each in settings} - {None}
+        checks = {table_settings.mask_key for table_settings in settings} - {None}
         if not checks:
             return None
         key = cls.from_environment()

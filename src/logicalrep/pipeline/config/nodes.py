@@ -95,13 +95,13 @@ class Document:
 
     def read_known(self, node: yaml.Node, what: str, names: Collection[str]) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Return the keys of a mapping that are known, each with its value; other keys are mistakes."""
-        found = {}
+        entries = {}
         for key, name, value in self.read_entries(node, what):
             if name in names:
-                found[name] = key, value
+                entries[name] = key, value
             else:
                 self.add(key, f"{what} has no setting {name!r}: it has {', '.join(names)}{nearest(name, names)}")
-        return found
+        return entries
 
     def read_truth(self, node: yaml.Node, what: str) -> bool | None:
         """Return true or false; anything else is a mistake."""
@@ -119,14 +119,14 @@ class Document:
 
     def read_texts(self, node: yaml.Node, what: str) -> list[tuple[yaml.Node, str]]:
         """Return the texts of a list, or one alone, each once with its node; anything else is a mistake."""
-        found: dict[str, yaml.Node] = {}
+        nodes: dict[str, yaml.Node] = {}
         for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
             text = self.read_text(item, what)
-            if text in found:
+            if text in nodes:
                 self.add(item, f"{what} has {text!r} twice")
             elif text is not None:
-                found[text] = item
-        return [(item, text) for text, item in found.items()]
+                nodes[text] = item
+        return [(item, text) for text, item in nodes.items()]
 
     def read_choice(self, node: yaml.Node, what: str, names: Collection[str]) -> str | None:
         """Return one of some texts; anything else is a mistake."""

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def _tables(texts: OptionTexts, name: str) -> tuple[str, ...]:
     """Read comma-separated tables and patterns of tables, and return each as in SQL with its schema."""
     try:
-        found = TableSelection.of([texts[name]] if texts.get(name, "").strip() else [])
+        selection = TableSelection.of([texts[name]] if texts.get(name, "").strip() else [])
     except TableNameError as error:
         raise OptionError(f"option {name!r}: {error.description}") from None
-    return tuple(map(str, (*found.names, *found.patterns)))
+    return tuple(map(str, (*selection.names, *selection.patterns)))
 
 
 @dataclass(frozen=True)
@@ -221,10 +221,10 @@ class ReplicateOptions:
     )
 
     def __post_init__(self) -> None:
-        for name, known in OPTIONS.items():
+        for name, own_option in OPTIONS.items():
             # A call may pass the settings by table themselves, instead of a file's path.
             if name != "config":
-                object.__setattr__(self, name, read_value(known, getattr(self, name), name))
+                object.__setattr__(self, name, read_value(own_option, getattr(self, name), name))
         is_store = not is_folder(self.to)
         if self.shared_folder and is_store:
             raise OptionError("option 'shared_folder' is for a folder, and the destination is an object store")
@@ -237,10 +237,10 @@ class ReplicateOptions:
 
 
 OPTIONS: Mapping[str, Option] = {
-    each.name: each.metadata["option"] for each in fields(ReplicateOptions) if "option" in each.metadata
+    item.name: item.metadata["option"] for item in fields(ReplicateOptions) if "option" in item.metadata
 }
 """The options by their names in Python; on the command line these have hyphens."""
-OF_TABLES: Mapping[str, Option] = {name: known for name, known in OPTIONS.items() if known.is_by_table} | {
+TABLE_OPTIONS: Mapping[str, Option] = {name: option for name, option in OPTIONS.items() if option.is_by_table} | {
     "optional": Option(kinds.flag, "Whether the table may be absent, as it comes later or may go.", "`false`"),
     "key": Option(
         kinds.names,
@@ -314,11 +314,11 @@ def flag_of(name: str) -> str:
 def page() -> str:
     """Return the documentation's page of all options as Markdown."""
     lines = [
-        f"| `{flag_of(name)}{f' {known.metavar}' if known.metavar else ''}` | {known.default} | {known.doc} |\n"
-        for name, known in OPTIONS.items()
+        f"| `{flag_of(name)}{f' {option.metavar}' if option.metavar else ''}` | {option.default} | {option.doc} |\n"
+        for name, option in OPTIONS.items()
     ]
     settings = [
-        f"| `{name}` | {f'that of `{flag_of(name)}`' if name in OPTIONS else known.default} | {known.doc} |\n"
-        for name, known in OF_TABLES.items()
+        f"| `{name}` | {f'that of `{flag_of(name)}`' if name in OPTIONS else option.default} | {option.doc} |\n"
+        for name, option in TABLE_OPTIONS.items()
     ]
     return _PAGE.format("".join(lines), "".join(settings)).replace("|  |", "| |")

@@ -13,7 +13,7 @@ from logicalrep.options.kinds import Choice, OptionError, names, number_type
 from logicalrep.pipeline.config.config import Config, Entry
 from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.config.nodes import Document, TablesOfDatabase
-from logicalrep.pipeline.config.options import OF_TABLES
+from logicalrep.pipeline.config.options import TABLE_OPTIONS
 from logicalrep.pipeline.schema.file_partitions import WantedPartition
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName, TableNameError, table_name
@@ -55,8 +55,8 @@ def _tables(
     if isinstance(source, TablesOfDatabase):
         return source.document, source.node
     document = Document(source)
-    known = {} if document.root is None else document.read_known(document.root, "the file", ["tables"])
-    return document, known["tables"][1] if known else None
+    entries = {} if document.root is None else document.read_known(document.root, "the file", ["tables"])
+    return document, entries["tables"][1] if entries else None
 
 
 def _add(
@@ -83,8 +83,8 @@ def _add(
 def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: str, node: yaml.Node) -> Entry:
     own: dict[str, Any] = {}
     columns: dict[str, str] = {}
-    for setting, (_, value) in document.read_known(node, name, OF_TABLES).items():
-        what, read = f"{setting!r} of {name}", OF_TABLES[setting].read
+    for setting, (_, value) in document.read_known(node, name, TABLE_OPTIONS).items():
+        what, read = f"{setting!r} of {name}", TABLE_OPTIONS[setting].read
         if isinstance(read, Choice) and setting != "masked":
             own[setting] = document.read_choice(value, what, read.words)
         elif isinstance(read, Choice):
@@ -136,10 +136,10 @@ def _number_types(
     if not isinstance(node, yaml.MappingNode):
         whole = read(node, what)
         return {} if whole is None else {"numeric": whole}
-    found = {}
+    types = {}
     for at, column, value in document.read_entries(node, what):
         columns[column] = document.location(at)
-        its = read(value, f"{what}, column {column},")
-        if its is not None:
-            found[column] = its
-    return {"numeric_columns": found}
+        number_type = read(value, f"{what}, column {column},")
+        if number_type is not None:
+            types[column] = number_type
+    return {"numeric_columns": types}

@@ -21,7 +21,7 @@ _PATIENCE_ONCE = 60.0
 
 def shared_options(settings: TableSettings | ReplicateOptions) -> dict[str, Any]:
     """Return the options that give settings to all tables, by their names."""
-    names = [each.name for each in fields(TableSettings) if each.name in OPTIONS]
+    names = [settings_field.name for settings_field in fields(TableSettings) if settings_field.name in OPTIONS]
     return {name: getattr(settings, name) for name in names}
 
 
@@ -59,14 +59,14 @@ class ReplicateSettings(ReplicateOptions):
             by_table = read_config(by_table, shared)
         mask_key = MaskKey.wanted(entry.settings for entry in by_table.entries.values())
         catalog = CatalogSettings.of(self.catalog, self.catalog_options)
-        made = {
+        values = {
             "table_catalog": catalog,
             "connection": connection,
             "table_settings": shared,
             "by_table": by_table,
             "mask_key": mask_key,
         }
-        for name, value in made.items():
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @property

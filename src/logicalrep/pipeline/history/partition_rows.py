@@ -75,10 +75,10 @@ def _replaced_rows(
     stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
     """Return the files to add and to remove: files with rows of these keys are rewritten without the rows."""
-    old = _files_that_may_share_keys(list(stored.files.values()), table, [*loaded.files, *loaded.gone])
+    old = _files_that_may_share_keys(list(stored.files.values()), table, [*loaded.files, *loaded.deleted_keys])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files, by_key=True)
     unloaded = matched(work, engine).old
-    present = matched(replace(work, new=loaded.gone), engine).old if loaded.gone else unloaded
+    present = matched(replace(work, new=loaded.deleted_keys), engine).old if loaded.deleted_keys else unloaded
     staying = [
         _StayingRows(work, file, rows, np.setdiff1d(rows, present_rows), position_of(loaded))
         for file, rows, present_rows in zip(old, unloaded, present, strict=True)
@@ -94,9 +94,9 @@ def _replaced_versions(
 ) -> tuple[list[DataFile], list[DataFile]]:
     """Return the files to add and to remove: differing versions of these keys end, and new versions begin."""
     current = [file for file in stored.files.values() if may_be_there(file, "history")]
-    old = _files_that_may_share_keys(current, table, [*loaded.files, *loaded.gone])
+    old = _files_that_may_share_keys(current, table, [*loaded.files, *loaded.deleted_keys])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files)
-    by_key = replace(work, new=[*loaded.files, *loaded.gone], by_key=True)
+    by_key = replace(work, new=[*loaded.files, *loaded.deleted_keys], by_key=True)
     differing, untouched = matched(work, engine), matched(by_key, engine).old
     ending = [np.setdiff1d(rows, untouched_rows) for rows, untouched_rows in zip(differing.old, untouched, strict=True)]
     removed = [file for file, rows in zip(old, ending, strict=True) if len(rows)]

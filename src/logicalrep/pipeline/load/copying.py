@@ -58,7 +58,7 @@ class CopiedPart:
     files: list[DataFile]
     unfit: Counter[str]
     """The number of values that their column's type cannot hold, by the names of columns."""
-    gone: Sequence[DataFile] = ()
+    deleted_keys: Sequence[DataFile] = ()
     """Files of keys alone: rows of them are at the destination, and not on the server."""
 
 
@@ -72,10 +72,10 @@ def copy(part: CopyTask) -> CopiedPart:
         StorageError: the destination cannot be written.
         NotReadableError: the role may not read the table, or not all of its rows.
     """
-    with part.settings.connect() as connection, part.settings.connect() as now:
+    with part.settings.connect() as connection, part.settings.connect() as second_connection:
         connection.execute(f"SET lock_timeout = '{part.storage.limits.lock_seconds}s'")
-        with closing(limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
-            size = sum(each.nbytes for each in part.ranges)
+        with closing(limit_rate(_copy_ranges(part, connection, second_connection), part.rate)) as rows:
+            size = sum(rows_range.nbytes for rows_range in part.ranges)
             read = typed if size > part.storage.limits.uncompiled_bytes or are_loops_compiled() else typed_without_loops
             unfit: Counter[str] = Counter()
             form, has_ids = part.table.form, part.table.settings.abilities.has_field_ids
@@ -85,16 +85,18 @@ def copy(part: CopyTask) -> CopiedPart:
             return CopiedPart(files, unfit)
 
 
-def _copy_ranges(part: CopyTask, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
+def _copy_ranges(
+    part: CopyTask, connection: Connection, second_connection: Connection
+) -> Generator[memoryview | bytes, None, None]:
     """Yield the copied rows of each range, under a lock that ends with it."""
     name = part.table.relation.table
     for rows in part.ranges:
         hold(connection, part.snapshot)
         with readable(name):
             hold_tables(connection, [name], patience=part.storage.limits.lock_seconds)
-        check_columns(connection, now)
+        check_columns(connection, second_connection)
         try:
-            with closing(copy_rows(connection, rows, now)) as data:
+            with closing(copy_rows(connection, rows, second_connection)) as data:
                 yield from data
         except UnsafeTableError as error:
             # The query was safe when the load was planned; a load that is planned again may need none.
@@ -116,7 +118,9 @@ def typed(
     for batch in message_batches_of(preamble([table.relation])):
         decoder.decode(batch.array)
     batches = inserts(data, table.relation, Lsn(1))
-    yield from _written((each.new for batch in batches for each in decoder.decode(batch.array)), table, key, unfit)
+    yield from _written(
+        (table_rows.new for batch in batches for table_rows in decoder.decode(batch.array)), table, key, unfit
+    )
 
 
 def typed_without_loops(
@@ -124,8 +128,8 @@ def typed_without_loops(
 ) -> Iterator[pa.RecordBatch]:
     """Yield what `typed` does, value by value: of few rows that takes less time than compiling loops."""
     reader = RowReader(table.columns, [column.key for column in table.relation.columns], for_spark=True)
-    found = (rows_without_loops(bytes(rows), table.relation, reader) for rows in gathered(data))
-    yield from _written(found, table, key, unfit)
+    batches = (rows_without_loops(bytes(rows), table.relation, reader) for rows in gathered(data))
+    yield from _written(batches, table, key, unfit)
 
 
 def are_loops_compiled() -> bool:

@@ -66,7 +66,11 @@ class LoadQueue:
     def progress(self) -> dict[TableName, LoadProgress]:
         """Return how far the copying of each table is that is being copied, other than for a load that is given up."""
         with self._changed:
-            return {name: each for name, each in self._loading.progress().items() if name not in self._wanted}
+            return {
+                name: load_progress
+                for name, load_progress in self._loading.progress().items()
+                if name not in self._wanted
+            }
 
     def results(self, taken: Lsn) -> list[CopiedTable | CopyFailed]:
         """Return what has ended, once each. Raises the error that ended a thread.
@@ -79,8 +83,8 @@ class LoadQueue:
             if isinstance(result, BaseException):
                 raise result
             self._ended.append(result)
-        ended = [each for each in self._ended if self._last[each[1].name] is each[0]]
-        self._ended = [each for each in ended if _is_ahead(each[1], taken)]
+        ended = [ended_load for ended_load in self._ended if self._last[ended_load[1].name] is ended_load[0]]
+        self._ended = [ended_load for ended_load in ended if _is_ahead(ended_load[1], taken)]
         return [outcome for _, outcome in ended if not _is_ahead(outcome, taken)]
 
     @property
@@ -121,4 +125,4 @@ class LoadQueue:
 
 
 def _is_ahead(outcome: CopiedTable | CopyFailed, taken: Lsn) -> bool:
-    return isinstance(outcome, CopiedTable) and outcome.now is not None and outcome.position > taken
+    return isinstance(outcome, CopiedTable) and outcome.catalog_table is not None and outcome.position > taken

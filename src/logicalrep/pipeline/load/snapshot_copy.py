@@ -27,7 +27,7 @@ from logicalrep.pipeline.load.copying import (
     are_loops_compiled,
     copy,
 )
-from logicalrep.pipeline.load.gone_keys import KeysTask, WantedPart, check_condition, find_gone_keys, tasks_of
+from logicalrep.pipeline.load.deleted_keys import KeysTask, WantedPart, check_condition, find_deleted_keys, split_files
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.fitting import refuse_unfit, with_file_partitions_of
@@ -35,7 +35,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.storage.data_files import DataFile, with_columns
 from logicalrep.pipeline.storage.storage import StorageError
-from logicalrep.pipeline.table_errors import is_table_error, log_unexpected, may_pass, reason_of
+from logicalrep.pipeline.table_errors import is_retriable, is_table_error, log_unexpected, reason_of
 from logicalrep.postgres.retries import LOCKED, Ended, Wait
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.keys import query_tree
@@ -57,13 +57,13 @@ class LoadRequest:
     folder: str
     oid: int
     """The table's OID: another one may have its name at the snapshot."""
-    wanted: float = field(default_factory=time.monotonic)
+    requested_at: float = field(default_factory=time.monotonic)
     """The moment at which it was wanted, of the monotonic clock, in seconds."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The numbers that columns to be masked or left out have to have: another column may have the name."""
-    last: TableSpec | None = None
+    last_spec: TableSpec | None = None
     """The table's last description; None for a new one."""
-    before: TableSpec | None = None
+    proven_spec: TableSpec | None = None
     """The table's last proven description, if only partitions that came since are wanted; None for all of its rows."""
     part: WantedPart | None = None
     """The part of the table that is wanted; None for all of its rows, or for partitions that came."""
@@ -82,13 +82,13 @@ class CopiedTable:
     """The load's own name."""
     taken: TimestampTz
     """The server's time before which all of the rows had committed, or about so."""
-    now: CatalogTable | None = None
+    catalog_table: CatalogTable | None = None
     """The table in the snapshot's catalog, if only some of its rows are loaded; None for all of them."""
     unfit: Mapping[str, int] = field(default_factory=dict)
     """The number of values that their column's type cannot hold, by the names of columns."""
     part: RequestedPart | None = None
     """The part that is loaded; None for all of its rows, or for partitions that came to it."""
-    gone: Sequence[DataFile] = ()
+    deleted_keys: Sequence[DataFile] = ()
     """Files of the keys of this part that are at the destination, and not on the server."""
 
     def described(self, table: TableSpec) -> CopiedTable:
@@ -106,7 +106,7 @@ class CopyFailed:
 
     name: TableName
     reason: str
-    again: bool
+    may_retry: bool
     """Whether another try may succeed."""
     is_own: bool = True
     """True if the table itself is the reason, so that tries are counted; waiting for a server has no limit."""
@@ -120,19 +120,19 @@ class _RunningCopy:
 
     name: TableName
     table: TableSpec
-    now: CatalogTable | None
+    catalog_table: CatalogTable | None
     """The table in the snapshot's catalog, if only some of its rows are copied."""
     part: RequestedPart | None
     parts: list[CopyTask | KeysTask]
     nbytes: int
     """About the bytes that its rows have on the server's disk."""
     began: float
-    left: int
+    pending_parts: int
     """The number of parts that are not copied yet."""
     files: list[DataFile] = field(default_factory=list)
     unfit: Counter[str] = field(default_factory=Counter)
     """The number of values that their column's type cannot hold, by the names of columns."""
-    gone: list[DataFile] = field(default_factory=list)
+    deleted_keys: list[DataFile] = field(default_factory=list)
     """Files of keys that are at the destination, and not on the server."""
 
 
@@ -158,7 +158,7 @@ class SnapshotCopy:
         self._renewal = renewal
         # Its threads wait for tasks, so that there are never more sessions than these, whatever loads.
         self._pool = ThreadPoolExecutor(self._settings.load_sessions, thread_name_prefix="logicalrep-copy")
-        self._said: dict[TableName, str] = {}
+        self._reported: dict[TableName, str] = {}
         self._progress: dict[TableName, LoadProgress] = {}
 
     def progress(self) -> dict[TableName, LoadProgress]:
@@ -177,19 +177,19 @@ class SnapshotCopy:
         The tables' changes have to be buffered from before this call on: the snapshot is made in it. A table for which
         `is_wanted` is false is given up.
         """
-        left = set(group)
+        pending_names = set(group)
         try:
             if self._renewal is not None:
-                self._renewal.renew(max(wanted.wanted for wanted in group.values()))
+                self._renewal.renew(max(request.requested_at for request in group.values()))
             with hold_temporary_snapshot(self._settings.connection, self._waiting) as snapshot:
                 for result in self._copy_tables(snapshot, group, is_wanted):
-                    left.remove(result.name)
+                    pending_names.remove(result.name)
                     yield result
         except Ended:
             return
         except psycopg.Error as error:
             # Without the snapshot none of these tables can be copied.
-            for name in left:
+            for name in pending_names:
                 yield self._begin_again(name, str(error).strip(), is_own=False)
         finally:
             for name in group:
@@ -200,9 +200,9 @@ class SnapshotCopy:
     ) -> Iterator[CopiedTable | CopyFailed]:
         """Copy tables; the parts of all of them run side by side, those of small tables first."""
         copies: list[_RunningCopy] = []
-        for name, wanted in group.items():
+        for name, request in group.items():
             self._waiting.check()
-            planned = self._plan_copy(snapshot, name, wanted)
+            planned = self._plan_copy(snapshot, name, request)
             if isinstance(planned, CopyFailed):
                 yield planned
             elif not planned.parts:
@@ -212,15 +212,15 @@ class SnapshotCopy:
                 copies.append(planned)
         running: dict[Future[CopiedPart], _RunningCopy] = {}
         try:
-            for each in sorted(copies, key=lambda copy: copy.left):
-                for part in each.parts:
-                    running[self._pool.submit(self._copy, part, each.nbytes)] = each
+            for running_copy in sorted(copies, key=lambda copy: copy.pending_parts):
+                for part in running_copy.parts:
+                    running[self._pool.submit(self._copy, part, running_copy.nbytes)] = running_copy
             while running:
                 self._waiting.check()
                 for name in {table.name for table in running.values() if not is_wanted(table.name)}:
                     _give_up(running, name)
                     self._progress.pop(name, None)
-                    yield CopyFailed(name, "its rows of a later snapshot are wanted", again=True, is_own=False)
+                    yield CopyFailed(name, "its rows of a later snapshot are wanted", may_retry=True, is_own=False)
                 for future in wait(running, _CHECK_AGAIN, FIRST_COMPLETED).done:
                     if future not in running:
                         # Another part of this table has failed, which cancelled this one.
@@ -233,21 +233,21 @@ class SnapshotCopy:
                     else:
                         copied = future.result()
                         table.files += copied.files
-                        table.gone += copied.gone
+                        table.deleted_keys += copied.deleted_keys
                         table.unfit += copied.unfit
                         table.table = table.table.with_texts_of(copied.unfit)
-                        table.left -= 1
+                        table.pending_parts -= 1
                         rows = sum(file.rows for file in copied.files)
                         progress = self._progress[table.name]
                         self._progress[table.name] = replace(progress, rows=progress.rows + rows)
                         self._observer.on_event(RowsCopied(table.name, rows))
-                        if not table.left:
+                        if not table.pending_parts:
                             yield self._finish_copy(snapshot, table)
         finally:
             for future in running:
                 future.cancel()
 
-    def _plan_copy(self, snapshot: Snapshot, name: TableName, wanted: LoadRequest) -> _RunningCopy | CopyFailed:
+    def _plan_copy(self, snapshot: Snapshot, name: TableName, request: LoadRequest) -> _RunningCopy | CopyFailed:
         settings, began = self._settings, time.monotonic()
         rate, limits = settings.load_bytes, self._storage.limits
         size = limits.range_bytes
@@ -258,18 +258,22 @@ class SnapshotCopy:
                 # A query for a table's size, or a publication's tables, waits for sessions that alter one.
                 connection.execute(f"SET lock_timeout = '{limits.lock_seconds}s'")
                 hold(connection, snapshot)
-                found = query_catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
-                if found is None or found.table.relation.table != name:
-                    return CopyFailed(name, f"{name} did not exist at the snapshot, or had another name", again=True)
-                found.refuse_incomplete_old_rows()
-                table = with_file_partitions_of(found.table, wanted.last)
-                refuse_unfit(table, wanted.numbers)
-                refuse_names(name, found.changing_texts)
+                catalog_table = query_catalog_tables(connection, [request.oid], self._publications, settings.of).get(
+                    request.oid
+                )
+                if catalog_table is None or catalog_table.table.relation.table != name:
+                    return CopyFailed(
+                        name, f"{name} did not exist at the snapshot, or had another name", may_retry=True
+                    )
+                catalog_table.refuse_incomplete_old_rows()
+                table = with_file_partitions_of(catalog_table.table, request.last_spec)
+                refuse_unfit(table, request.numbers)
+                refuse_names(name, catalog_table.changing_texts)
                 condition = part = None
-                if wanted.part is not None:
-                    if not wanted.part.is_keyed_like(table):
-                        return CopyFailed(name, "its key changed", again=True, is_behind=True)
-                    part = wanted.part.part
+                if request.part is not None:
+                    if not request.part.is_keyed_like(table):
+                        return CopyFailed(name, "its key changed", may_retry=True, is_behind=True)
+                    part = request.part.part
                     condition = check_condition(connection, table, self._publications, part)
                 ranges = query_parts(
                     connection,
@@ -284,8 +288,8 @@ class SnapshotCopy:
                 estimated: Sequence[int] = [] if part is not None else [table.relation.relation_id]
                 if part is not None and part.partition is not None:
                     copied, estimated = query_tree(connection, part.partition.oid), [part.partition.oid]
-                elif part is None and wanted.before is not None:
-                    copied = estimated = query_unproven_partitions(connection, wanted.before, table)
+                elif part is None and request.proven_spec is not None:
+                    copied = estimated = query_unproven_partitions(connection, request.proven_spec, table)
                 if copied is not None:
                     ranges = [rows for rows in ranges if rows.oid in copied]
                 (estimate,) = connection.execute(_ESTIMATE, (list(estimated),)).fetchone() or (0,)
@@ -301,23 +305,25 @@ class SnapshotCopy:
                 table,
                 tuple(few),
                 self._storage,
-                wanted.folder,
+                request.folder,
                 rate,
                 settings.mask_key if table.hashed else None,
             )
             for few in (ranges[start : start + step] for start in range(0, len(ranges), step))
         ]
-        if wanted.part is not None and condition is not None:
+        if request.part is not None and condition is not None:
             parts += [
-                KeysTask(settings.connection, snapshot, table, condition, few, self._storage, wanted.folder, rate)
-                for few in tasks_of(wanted.part, limits.keys_task_bytes)
+                KeysTask(settings.connection, snapshot, table, condition, few, self._storage, request.folder, rate)
+                for few in split_files(request.part, limits.keys_task_bytes)
             ]
-        now = None if wanted.before is None else found
-        return _RunningCopy(name, table, now, part, parts, sum(rows.nbytes for rows in ranges), began, len(parts))
+        partial_table = None if request.proven_spec is None else catalog_table
+        return _RunningCopy(
+            name, table, partial_table, part, parts, sum(rows.nbytes for rows in ranges), began, len(parts)
+        )
 
     def _copy(self, part: CopyTask | KeysTask, of_table: int) -> CopiedPart:
         if isinstance(part, KeysTask):
-            return self._engine.run(find_gone_keys, [part], part.stored.size)[0]
+            return self._engine.run(find_deleted_keys, [part], part.stored.size)[0]
         if of_table > self._storage.limits.uncompiled_bytes and not are_loops_compiled():
             # The process that does it has nobody to tell.
             announce_compilation()
@@ -325,14 +331,16 @@ class SnapshotCopy:
         return self._engine.run(copy, [part], of_table)[0]
 
     def _finish_copy(self, snapshot: Snapshot, copy: _RunningCopy) -> CopiedTable:
-        self._said.pop(copy.name, None)
+        self._reported.pop(copy.name, None)
         del self._progress[copy.name]
         self._observer.on_event(
             CopyEnded(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         )
         load = secrets.token_hex(8)
-        taken = CopiedTable(copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now, copy.unfit)
-        return replace(taken, part=copy.part, gone=copy.gone).described(copy.table)
+        taken = CopiedTable(
+            copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.catalog_table, copy.unfit
+        )
+        return replace(taken, part=copy.part, deleted_keys=copy.deleted_keys).described(copy.table)
 
     def _give_up_table(self, name: TableName, error: BaseException) -> CopyFailed:
         """Return why a table is not loaded; raise an error for which loading tables has to end."""
@@ -342,25 +350,25 @@ class SnapshotCopy:
             return self._begin_again(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
         if isinstance(error, psycopg.Error):
             passes = isinstance(error, LOCKED) or not is_table_error(error)
-            if passes or may_pass(error):
+            if passes or is_retriable(error):
                 return self._begin_again(name, str(error).strip(), is_own=not passes)
         if isinstance(error, StorageError):
             return self._begin_again(name, str(error).strip(), is_own=False)
         if not is_table_error(error):
             raise error
         log_unexpected(name, error)
-        return CopyFailed(name, reason_of(error), again=False)
+        return CopyFailed(name, reason_of(error), may_retry=False)
 
     def _begin_again(self, name: TableName, reason: str, *, is_own: bool) -> CopyFailed:
         """Say that a load begins anew, once for equal reasons."""
-        if self._said.get(name) != reason:
-            self._said[name] = reason
+        if self._reported.get(name) != reason:
+            self._reported[name] = reason
             self._observer.on_event(WaitReported(f"the load of {name} begins anew: {reason}"))
-        return CopyFailed(name, reason, again=True, is_own=is_own)
+        return CopyFailed(name, reason, may_retry=True, is_own=is_own)
 
 
 def _give_up(running: dict[Future[CopiedPart], _RunningCopy], name: TableName) -> None:
-    for future in [future for future, its in running.items() if its.name == name]:
+    for future in [future for future, running_copy in running.items() if running_copy.name == name]:
         future.cancel()
         del running[future]
 

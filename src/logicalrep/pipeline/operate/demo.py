@@ -59,8 +59,8 @@ def main() -> int:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        return int(made.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def _pgbench(installation: Installation, server: LocalServer, *arguments: str) -> subprocess.Popen[bytes]:

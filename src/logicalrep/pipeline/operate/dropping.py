@@ -104,16 +104,16 @@ def _tables(stored: TableFormat, tables: Mapping[str, TableState]) -> dict[str, 
 
     The others are of earlier names, or are not replicated any more. Companion tables have no text.
     """
-    found: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
-    there = stored.find_folders()
-    for folder in sorted(there - found.keys()):
+    texts: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
+    folders = stored.find_folders()
+    for folder in sorted(folders - texts.keys()):
         if _is_ours(stored, folder):
-            found[folder] = f"the folder {folder}, of an earlier table"
-    return found | {
+            texts[folder] = f"the folder {folder}, of an earlier table"
+    return texts | {
         companion: None
-        for folder in found
-        for each in COMPANIONS
-        if (companion := companion_folder(folder, each)) in there
+        for folder in texts
+        for companion_name in COMPANIONS
+        if (companion := companion_folder(folder, companion_name)) in folders
     }
 
 

@@ -31,9 +31,9 @@ class PauseCheck:
 
         Raises PausedError with `once`: nothing may come to the tables for long.
         """
-        context, now = self._context, time.monotonic()
-        if now - self._checked_at >= _CHECK_AGAIN:
-            self._checked_at = now
+        context, current_time = self._context, time.monotonic()
+        if current_time - self._checked_at >= _CHECK_AGAIN:
+            self._checked_at = current_time
             since = context.patience.run(lambda: read_paused_since(context.storage))
             if since is None:
                 if self._pause is not None:

@@ -13,7 +13,7 @@ from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publishable import exists
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.load.gone_keys import check_condition
+from logicalrep.pipeline.load.deleted_keys import check_condition
 from logicalrep.pipeline.masks.guard import masks_needed_error
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.state.destination_names import confirm_names
@@ -101,8 +101,8 @@ def resync(
             if current_slot is not None:
                 drop_slot(connection, identity.slot)
             # Nothing of the old slot counts any more.
-            known = {name: replace(table, oid=None) for name, table in state.tables.items()}
-            states.write(State(tables=known, until=state.until))
+            tables_without_oids = {name: replace(table, oid=None) for name, table in state.tables.items()}
+            states.write(State(tables=tables_without_oids, until=state.until))
     buffer = ChangeBuffer(storage)
     for name, table in state.tables.items():
         if not tables or names[name] in tables:
@@ -148,10 +148,10 @@ def resync_part(
         table, partition = name, None
         if name not in names:
             above = connection.execute(_PARTITION, list(name)).fetchall()
-            found = [row for row in above if TableName(*row[:2]) in names]
-            if not found:
+            stored_tables = [row for row in above if TableName(*row[:2]) in names]
+            if not stored_tables:
                 raise StateError(f"{storage.uri} has no table {name}; it has {', '.join(state.tables) or 'none'}")
-            table, partition = TableName(*found[0][:2]), RequestedPartition(found[0][2], name)
+            table, partition = TableName(*stored_tables[0][:2]), RequestedPartition(stored_tables[0][2], name)
         if state.tables[str(table)].state is Standing.STOPPED:
             raise PartError(f"{table} is stopped: run logicalrep resync {table}, which loads all of it")
         part = RequestedPart(table, condition, partition)
@@ -209,7 +209,7 @@ def refuse_unknown_masks(storage: Storage, catalog: CatalogSettings | None) -> N
     The destination may have been changed by others, so that the masks come from the operator alone.
     """
     identity, stored = read_identity(storage), read_known_settings(storage)
-    masked = {str(name) for name, each in stored.tables.items() if each.protected}
+    masked = {str(name) for name, settings in stored.tables.items() if settings.protected}
     masked |= {str(name) for name in stored.protected.values()}
     identity.check_catalog(None if catalog is None else catalog.shown)
     tables = table_format(storage, identity.table_format, catalog)

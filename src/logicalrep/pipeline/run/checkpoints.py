@@ -8,7 +8,7 @@ from datetime import datetime
 
 from logicalrep.observe.events import CheckpointSaved
 from logicalrep.pipeline.run_context import RunContext
-from logicalrep.pipeline.state.past_states import keep_past, until
+from logicalrep.pipeline.state.past_states import archive_state, latest_commit_time
 from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.postgres.sessions.commit_log import History
@@ -66,19 +66,19 @@ class Checkpoints:
             self._committed = committed.isoformat()
         if caught_up is not None:
             self._caught_up = caught_up.isoformat()
-        now = time.monotonic()
+        current_time = time.monotonic()
         if (
             lsn > self.lsn
             or tables != self._tables
-            or now - self._written_at > self._context.limits.idle_checkpoint_seconds
+            or current_time - self._written_at > self._context.limits.idle_checkpoint_seconds
         ):
-            end = until(self._states.last, tables, self._committed)
+            end = latest_commit_time(self._states.last, tables, self._committed)
             state = State(lsn, self._committed, self._caught_up, tables, end, history)
             self._context.patience.run(lambda: self._write(state))
-            self._tables, self._written_at = tables, now
+            self._tables, self._written_at = tables, current_time
         self._context.observer.on_event(CheckpointSaved(lsn, {name: table.figures for name, table in tables.items()}))
         self._saved_at = time.monotonic()
 
     def _write(self, state: State) -> None:
-        keep_past(self._context.storage, self._states, state, self._context.settings.keep)
+        archive_state(self._context.storage, self._states, state, self._context.settings.keep)
         self._states.write(state)

@@ -170,10 +170,10 @@ class Loop:
     def _refresh_catalog(self) -> bool:
         """Take the server's tables as they are, and what people ask for; return whether that was possible."""
         self._checkpoints.check_writer()
-        timeline, found = self._receiver.timeline, self._catalog.query_tables()
-        if found is None:
+        timeline, server_tables = self._receiver.timeline, self._catalog.query_tables()
+        if server_tables is None:
             return False
-        self._tables.follow(found, 0 if timeline is None else timeline.id, self._checkpoints.lsn)
+        self._tables.follow(server_tables, 0 if timeline is None else timeline.id, self._checkpoints.lsn)
         # Requests may be older than this process; only now the tables are known.
         for path, request in take_requests(self._context.storage, passing(self._context.observer, WarningIssued)):
             self._tables.load_named(request.resync)

@@ -126,11 +126,11 @@ def replicate_with(
     """
     stop, observed = stop or threading.Event(), Observed()
     with ExitStack() as stack:
-        wanted = {CallsOnStop: settings.call_on_stop, CallsOnSchemaChange: settings.call_on_schema_change}
-        calls = [kind(to, settings.to) for kind, to in wanted.items() if to is not None]
+        commands = {CallsOnStop: settings.call_on_stop, CallsOnSchemaChange: settings.call_on_schema_change}
+        calls = [kind(to, settings.to) for kind, to in commands.items() if to is not None]
         observer = Observers(observer, LogObserver(), observed, *calls)
-        for each in calls:
-            stack.enter_context(each.calling())
+        for call in calls:
+            stack.enter_context(call.calling())
         stack.enter_context(announcing_compilation(passing(observer, StepStarted)))
         try:
             if engine is None:

@@ -83,12 +83,15 @@ def _prepare_with(
         identity = _claim_identity(connection, settings, storage)
         needs = _needs(settings, identity)
         # It raises where the slot is lost, which no script of SQL helps.
-        there = _find_slot(connection, identity, state)
+        existing_slot = _find_slot(connection, identity, state)
         plan = query_plan(connection, identity.publication, settings)
         query_requirements(connection, plan, needs, is_first=not state.lsn).refuse_unmet()
         refuse(_query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.tables_to_add)))
         _refuse_catalog(
-            connection, settings, state, [each for each in (*plan.tables, *plan.tables_to_add) if plan.includes(each)]
+            connection,
+            settings,
+            state,
+            [table for table in (*plan.tables, *plan.tables_to_add) if plan.includes(table)],
         )
         published = ensure_publication(connection, identity.publication, settings)
         for warning in published.warnings:
@@ -100,15 +103,20 @@ def _prepare_with(
                 observer.on_event(WarningIssued(foreign))
         # Tables that could not be published are not replicated.
         refuse(_query_mistakes(connection, plan, needs, settings, published.tables))
-        if settings.failover and there is not None and not there.failover and server_major(connection) >= 17:
+        if (
+            settings.failover
+            and existing_slot is not None
+            and not existing_slot.failover
+            and server_major(connection) >= 17
+        ):
             keep_on_standbys(settings.connection, identity.slot)
         for warning in check(connection, replace(needs, makes_publications=False)):
             observer.on_event(WarningIssued(warning))
         # A transaction that has written keeps the new slot waiting, for as long as it takes.
         connection.execute("SET lock_timeout = 0")
-        with settings.connection.connect() as now:
+        with settings.connection.connect() as second_connection:
             writers = Wait(stop=stop, say=passing(observer, WaitReported), interval=WRITERS_INTERVAL)
-            run_and_report_waits(lambda: ensure_slot(connection, needs), connection, now, writers)
+            run_and_report_waits(lambda: ensure_slot(connection, needs), connection, second_connection, writers)
         slot = query_slot(connection, identity.slot)
         if state.lsn and slot.confirmed.lsn > state.lsn:
             raise SlotError(
@@ -152,7 +160,7 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
                 connection,
                 settings,
                 state,
-                [each for each in (*plan.tables, *plan.tables_to_add) if plan.includes(each)],
+                [table for table in (*plan.tables, *plan.tables_to_add) if plan.includes(table)],
             )
             mistakes = _query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.tables_to_add))
             of_settings = (Finding("CONFIG_INVALID", mistake) for mistake in mistakes)
@@ -195,10 +203,10 @@ def _needs(settings: ReplicateSettings, identity: Identity) -> Needs:
 
 def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot | None:
     """Return the destination's slot; None before the first start. Raises SlotError if it is lost."""
-    there = find_slot(connection, identity.slot)
-    if (there is not None and there.lost is not None) or (there is None and state.lsn):
-        raise _slot_lost(identity.slot, "gone" if there is None else f"lost ({there.lost})", state.lsn)
-    return there
+    slot = find_slot(connection, identity.slot)
+    if (slot is not None and slot.lost is not None) or (slot is None and state.lsn):
+        raise _slot_lost(identity.slot, "gone" if slot is None else f"lost ({slot.lost})", state.lsn)
+    return slot
 
 
 def _slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
@@ -295,10 +303,10 @@ def _refuse_catalog(
     catalog = settings.table_catalog
     if catalog is None:
         return
-    before = {table_name(text): table.folder for text, table in state.tables.items()}
+    folders_by_table = {table_name(text): table.folder for text, table in state.tables.items()}
     folders: list[str] = []
     for table in tables:
-        folder = before.get(table) or table_folder(table, [*before.values(), *folders])
+        folder = folders_by_table.get(table) or table_folder(table, [*folders_by_table.values(), *folders])
         wanted = companions_of(settings.of(table))
         folders += [folder, *(companion_folder(folder, companion) for companion in wanted)]
     refuse_same_names(folders)

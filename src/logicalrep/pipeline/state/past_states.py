@@ -18,7 +18,7 @@ _PAST = "past"
 _NAME = "%Y%m%dT%H%M%S.%fZ"
 
 
-def until(before: State, tables: Mapping[str, TableState], committed: str | None) -> str:
+def latest_commit_time(last_state: State, tables: Mapping[str, TableState], committed: str | None) -> str:
     """Return the time by which all that is in the tables had committed, ISO 8601 in UTC; never before that of a state.
 
     It is that of the last commit, or now where rows may have come otherwise, as from a load.
@@ -28,23 +28,25 @@ def until(before: State, tables: Mapping[str, TableState], committed: str | None
         tables: the tables now.
         committed: the time of the last commit in them.
     """
-    times = [datetime.fromisoformat(text) for text in (before.until, committed) if text is not None]
-    if before.until is None or any(_may_have_others(before.tables.get(name), table) for name, table in tables.items()):
+    times = [datetime.fromisoformat(text) for text in (last_state.until, committed) if text is not None]
+    if last_state.until is None or any(
+        _may_have_others(last_state.tables.get(name), table) for name, table in tables.items()
+    ):
         times.append(datetime.now(UTC))
     return max(times).isoformat()
 
 
-def _may_have_others(before: TableState | None, now: TableState) -> bool:
+def _may_have_others(last_state: TableState | None, state: TableState) -> bool:
     """Return whether rows may have come to a table in another way than by its last commit."""
-    if before is None or before.load != now.load:
-        return now.version is not None
-    is_same = (before.version, before.companions) == (now.version, now.companions)
+    if last_state is None or last_state.load != state.load:
+        return state.version is not None
+    is_same = (last_state.version, last_state.companions) == (state.version, state.companions)
     return not is_same and (
-        before.commit_timestamp == now.commit_timestamp or Standing.LOADING in (before.state, now.state)
+        last_state.commit_timestamp == state.commit_timestamp or Standing.LOADING in (last_state.state, state.state)
     )
 
 
-def keep_past(storage: Storage, states: States, later: State, keep_hours: float) -> None:
+def archive_state(storage: Storage, states: States, next_state: State, keep_hours: float) -> None:
     """Keep the last state if one is to be written that is of another span of time; delete those that are too old.
 
     Of those from before the hours for which versions are kept, the last one stays: it is how the tables were then.
@@ -54,11 +56,11 @@ def keep_past(storage: Storage, states: States, later: State, keep_hours: float)
         StorageError: the destination cannot be read or written.
     """
     last = states.last
-    if last.until is None or later.until is None:
+    if last.until is None or next_state.until is None:
         return
     at, end = (
         datetime.fromisoformat(text).timestamp() // storage.limits.past_state_seconds
-        for text in (last.until, later.until)
+        for text in (last.until, next_state.until)
     )
     if at == end:
         return
@@ -77,16 +79,16 @@ def read_state(storage: Storage, at: datetime) -> State | None:
     state = State.read(storage)
     if state.until is not None and datetime.fromisoformat(state.until) <= at:
         return state
-    while there := [each for each in _times(storage) if each <= at]:
-        name = _path(there[-1]).removeprefix(f"{FOLDER}/")
-        found = read_file(storage, name, State.of)
-        if found is not None:
-            return found
+    while times := [time for time in _times(storage) if time <= at]:
+        name = _path(times[-1]).removeprefix(f"{FOLDER}/")
+        past_state = read_file(storage, name, State.of)
+        if past_state is not None:
+            return past_state
         # It was removed meanwhile, as it is too old.
     return None
 
 
-def first_time(storage: Storage) -> datetime | None:
+def earliest_time(storage: Storage) -> datetime | None:
     """Return the earliest time of which a destination tells the versions of its tables; None if there is none."""
     last = State.read(storage).until
     return min([*_times(storage), *([] if last is None else [datetime.fromisoformat(last)])], default=None)

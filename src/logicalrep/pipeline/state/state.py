@@ -103,36 +103,38 @@ class Identity:
                 in another format or catalog.
             UnconfirmedNameError: its slot or publication is neither its own nor wanted.
         """
-        found = cls.read(storage)
-        if found is None:
+        identity = cls.read(storage)
+        if identity is None:
             name = default_name(storage)
-            made = cls(slot or name, publication or name, system_identifier, database, FORMAT, table_format, catalog)
-            if storage.create(f"{FOLDER}/{_DESTINATION}", encode(made)):
-                return made
-            found = cls.read(storage)
-            assert found is not None
-        found.check(system_identifier=system_identifier, database=database, slot=slot, publication=publication)
-        confirm_names(storage, found, slot=slot, publication=publication)
-        if found.table_format != table_format:
-            raise StateError(
-                f"this destination has tables in the format {found.table_format}, not {table_format}: replicate to "
-                f"another destination, or give --format {found.table_format}"
+            new_identity = cls(
+                slot or name, publication or name, system_identifier, database, FORMAT, table_format, catalog
             )
-        found.check_catalog(catalog)
-        return found
+            if storage.create(f"{FOLDER}/{_DESTINATION}", encode(new_identity)):
+                return new_identity
+            identity = cls.read(storage)
+            assert identity is not None
+        identity.check(system_identifier=system_identifier, database=database, slot=slot, publication=publication)
+        confirm_names(storage, identity, slot=slot, publication=publication)
+        if identity.table_format != table_format:
+            raise StateError(
+                f"this destination has tables in the format {identity.table_format}, not {table_format}: replicate to "
+                f"another destination, or give --format {identity.table_format}"
+            )
+        identity.check_catalog(catalog)
+        return identity
 
     def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> None:
         """Let a destination have the tables of another server from now on."""
-        made = replace(self, system_identifier=system_identifier, database=database)
-        storage.write(f"{FOLDER}/{_DESTINATION}", encode(made))
+        identity = replace(self, system_identifier=system_identifier, database=database)
+        storage.write(f"{FOLDER}/{_DESTINATION}", encode(identity))
 
     def check_catalog(self, catalog: str | None) -> None:
         """Raise StateError if the tables are not in this catalog, or, with None, if they are in one."""
         if self.catalog != catalog:
-            there, wanted = self.catalog or "no catalog", catalog or "none"
+            own_catalog, wanted_catalog = self.catalog or "no catalog", catalog or "none"
             raise StateError(
-                f"this destination has tables in {there}, not in {wanted}: give the --catalog that it began with, or "
-                "replicate to another destination"
+                f"this destination has tables in {own_catalog}, not in {wanted_catalog}: pass the --catalog of its "
+                "first start, or replicate to another destination"
             )
 
     def check(
@@ -179,9 +181,9 @@ class State:
         return _last(storage)[1]
 
     @classmethod
-    def of(cls, found: dict[str, Any]) -> Self:
+    def of(cls, content: dict[str, Any]) -> Self:
         """Return the state in a file's content."""
-        state = decode({key: value for key, value in found.items() if key not in ("format", "writer")}, cls)
+        state = decode({key: value for key, value in content.items() if key not in ("format", "writer")}, cls)
         check_times(state.commit_timestamp, state.caught_up, state.until)
         for name, table in state.tables.items():
             if name != str(table_name(name)):
@@ -202,7 +204,7 @@ class State:
 
     def to_json(self, writer: str) -> bytes:
         """Return the content of a file that a writer writes."""
-        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        content = {state_field.name: getattr(self, state_field.name) for state_field in fields(self)}
         tables = dict(sorted(self.tables.items()))
         return encode({"format": FORMAT, "writer": writer, **content, "tables": tables})
 

@@ -37,8 +37,8 @@ class StoredSettings:
         return read_file(storage, _FILE, cls._of)
 
     @classmethod
-    def _of(cls, found: dict[str, Any]) -> StoredSettings:
-        stored = decode({key: value for key, value in found.items() if key != "format"}, _Stored)
+    def _of(cls, content: dict[str, Any]) -> StoredSettings:
+        stored = decode({key: value for key, value in content.items() if key != "format"}, _Stored)
         return cls(
             stored.defaults,
             {table_name(text): settings for text, settings in stored.tables.items()},

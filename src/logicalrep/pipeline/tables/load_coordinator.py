@@ -15,7 +15,7 @@ from logicalrep.pipeline.buffer.pending_loads import (
     PendingLoad,
     TableLoad,
 )
-from logicalrep.pipeline.load.gone_keys import WantedPart
+from logicalrep.pipeline.load.deleted_keys import WantedPart
 from logicalrep.pipeline.load.load_queue import LoadQueue
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest
 from logicalrep.pipeline.masks.guard import Guard
@@ -166,7 +166,9 @@ class LoadCoordinator:
                 part = WantedPart.of(queued.part, copy.stored_tables)
             previous_spec = last if isinstance(queued.pending, PartitionsLoad) or part is not None else None
             numbers = self.numbers(table)
-            request = LoadRequest(table.folder, table.oid, numbers=numbers, last=last, before=previous_spec, part=part)
+            request = LoadRequest(
+                table.folder, table.oid, numbers=numbers, last_spec=last, proven_spec=previous_spec, part=part
+            )
             self.loader.add({table.name: request})
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
@@ -194,7 +196,7 @@ class LoadCoordinator:
                 self._take_failed(waiting, waiting.phase, result)
 
     def _take_copied(self, table: Table, phase: Queued | Copying, result: CopiedTable) -> None:
-        copy, catalog_table, pending = phase.copy, result.now, phase.pending
+        copy, catalog_table, pending = phase.copy, result.catalog_table, phase.pending
         if result.table.relation.relation_id != table.oid:
             # Another table has this name now, and is loading.
             return
@@ -229,10 +231,10 @@ class LoadCoordinator:
             self.catch_up(table, result.reason, copy, pending, partial(self.buffers.apply, table, copy))
             return
         self.context.observer.on_event(ErrorCounted("load"))
-        if result.again and phase.tries.count_failure(result.reason, result.is_own, most):
+        if result.may_retry and phase.tries.count_failure(result.reason, result.is_own, most):
             table.move(Queued(result.reason, copy, pending, part, phase.tries))
             return
-        tried = f", in {most} consecutive tries" if result.again else ""
+        tried = f", in {most} consecutive tries" if result.may_retry else ""
         if copy is None or part is None:
             self.stops.stop(table, result.reason + tried)
             return

@@ -90,14 +90,14 @@ def test_tables_follow_in_a_catalog_through_schema_changes_and_commands(db18: Da
     assert len(lake.rows("public.lines")) == 4
     assert lake.is_equal()
     for command in (verify, drop):
-        with pytest.raises(StateError, match="give the --catalog that it began with"):
+        with pytest.raises(StateError, match="pass the --catalog of its first start"):
             list(
                 command(lake.connection, Storage(str(lake.to)), **({"deletes_tables": True} if command is drop else {}))
             )  # type: ignore[operator]
-    with pytest.raises(StateError, match="give the --catalog that it began with"):
+    with pytest.raises(StateError, match="pass the --catalog of its first start"):
         replicate_once(db18, lake.to, format="iceberg")
     assert len(logicalrep.read(lake.to, "lines", catalog=lake.uri).arrow()) == 4
-    with pytest.raises(StateError, match="give the --catalog that it began with"):
+    with pytest.raises(StateError, match="pass the --catalog of its first start"):
         logicalrep.read(lake.to, "lines", catalog="sqlite:////elsewhere.db")
     drop(lake.connection, Storage(str(lake.to)), deletes_tables=True, catalog=lake.settings)
     assert lake.names() == set()

@@ -57,16 +57,16 @@ class WantedPart:
     @classmethod
     def of(cls, part: RequestedPart, stored: Sequence[StoredTable]) -> WantedPart:
         """Return a part of a table, which is at the destination and whose changes are buffered from now on."""
-        stored = [each for each in stored if each.table.form != "changes"]
-        return cls(part, tuple(StoredFiles(each.folder, each.table, tuple(each.files.values())) for each in stored))
+        stored = [table for table in stored if table.table.form != "changes"]
+        return cls(part, tuple(StoredFiles(table.folder, table.table, tuple(table.files.values())) for table in stored))
 
     def is_keyed_like(self, table: TableSpec) -> bool:
         """Return whether the stored tables have the key of a description, of the same columns, names and types."""
-        return all(_key(each.table) == _key(table) for each in self.stored)
+        return all(_key(files.table) == _key(table) for files in self.stored)
 
 
 def _key(table: TableSpec) -> list[tuple[int, str, pa.DataType]]:
-    numbers = {each.name: table.attnums[each.ordinal] for each in table.written if not each.has_texts}
+    numbers = {column.name: table.attnums[column.ordinal] for column in table.written if not column.has_texts}
     return [(numbers[name], name, table.schema.field(name).type) for name in table.key_names]
 
 
@@ -129,22 +129,22 @@ class KeysTask:
     """The most bytes a second; None for no bound."""
 
 
-def tasks_of(wanted: WantedPart, most_bytes: int) -> list[StoredFiles]:
+def split_files(wanted: WantedPart, most_bytes: int) -> list[StoredFiles]:
     """Return the files of stored tables as those of tasks, each of about so many bytes."""
-    found = []
-    for each in wanted.stored:
-        held: list[DataFile] = []
-        for file in each.files:
-            held.append(file)
-            if sum(one.size for one in held) >= most_bytes:
-                found.append(StoredFiles(each.folder, each.table, tuple(held)))
-                held = []
-        if held:
-            found.append(StoredFiles(each.folder, each.table, tuple(held)))
-    return found
+    groups = []
+    for stored in wanted.stored:
+        group: list[DataFile] = []
+        for file in stored.files:
+            group.append(file)
+            if sum(held_file.size for held_file in group) >= most_bytes:
+                groups.append(StoredFiles(stored.folder, stored.table, tuple(group)))
+                group = []
+        if group:
+            groups.append(StoredFiles(stored.folder, stored.table, tuple(group)))
+    return groups
 
 
-def find_gone_keys(task: KeysTask) -> CopiedPart:
+def find_deleted_keys(task: KeysTask) -> CopiedPart:
     """Write the keys of a part that are at the destination, and not on the server at the snapshot.
 
     Raises:
@@ -155,20 +155,20 @@ def find_gone_keys(task: KeysTask) -> CopiedPart:
         NotReadableError: the role may not read all of the table.
     """
     name, oid = task.table.relation.table, task.table.relation.relation_id
-    gone: list[pa.Table] = []
-    with task.settings.connect() as connection, task.settings.connect() as now:
+    deleted_keys: list[pa.Table] = []
+    with task.settings.connect() as connection, task.settings.connect() as second_connection:
         connection.execute(f"SET lock_timeout = '{task.storage.limits.lock_seconds}s'")
         for keys in limit_rate(_read_keys(task), task.rate, lambda keys: int(keys.nbytes)):
             hold(connection, task.snapshot)
             with readable(name):
                 hold_tables(connection, [name], patience=task.storage.limits.lock_seconds)
-                check_columns(connection, now)
-                check_functions(now, name, query_tree(now, oid))
+                check_columns(connection, second_connection)
+                check_functions(second_connection, name, query_tree(second_connection, oid))
                 absent = task.condition.query_absent(connection, key_texts(task.table, keys))
             connection.execute("COMMIT")
-            gone.append(keys.take(pa.array(absent, pa.int64())))
+            deleted_keys.append(keys.take(pa.array(absent, pa.int64())))
     schema = pa.schema([task.table.schema.field(key) for key in task.table.key_names])
-    files = write_rows(task.storage, task.folder, schema, pa.concat_tables([schema.empty_table(), *gone]))
+    files = write_rows(task.storage, task.folder, schema, pa.concat_tables([schema.empty_table(), *deleted_keys]))
     return CopiedPart([], Counter(), files)
 
 
