@@ -44,7 +44,7 @@ def test_a_killed_java_and_then_a_signal_to_all_processes(
         assert send_signal(command, number) == 130, log.read_text()
         eventually(lambda: not processes(command))
     text = log.read_text()
-    assert text.count("its Java has ended; it is started again") == 1
+    assert text.count("its Java has ended: replicate restarts it") == 1
     assert "Traceback" not in text
 
 

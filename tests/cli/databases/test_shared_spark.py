@@ -52,6 +52,6 @@ def test_one_java_does_the_work_of_all_and_another_one_follows_it(
     text = log.read_text()
     for name in databases:
         assert f"{name}: " in text
-    assert text.count("its Java has ended; it is started again") == len(databases)
+    assert text.count("its Java has ended: replicate restarts it") == len(databases)
     assert "the process ended" not in text
     assert "Traceback" not in text

@@ -71,7 +71,7 @@ def test_relation_messages_alone_are_stored(tmp_path: Path) -> None:
         (
             "0000000000000010-0000000000000000",
             {"logicalrep.format": "2"},
-            "its format 2 is one that this version does not read",
+            "its format 2 is not supported by this version",
         ),
         ("0000000000000010-0000000000000000", {}, "it lacks b'logicalrep.format'"),
         ("0000000000000010", {"logicalrep.format": "1"}, "0000000000000010.parquet is damaged"),

@@ -241,7 +241,7 @@ def test_a_table_that_is_changed_meanwhile_is_reloaded(db18: Database, tmp_path:
     changed = results["t"]
     assert isinstance(changed, CopyFailed), changed
     assert changed.may_retry
-    assert [text.partition(":")[0] for text in heard.waits] == ["the load of public.t begins anew"]
+    assert [text.partition(":")[0] for text in heard.waits] == ["the load of public.t restarts"]
     assert isinstance(results["other"], CopiedTable)
 
 

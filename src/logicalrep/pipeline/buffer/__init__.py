@@ -1,1 +1,1 @@
-"""The changes that arrive while a table is loaded, in memory and in files."""
+"""The changes that arrive during a table's load, in memory and in files."""

@@ -1,7 +1,7 @@
-"""The changes of tables that are being loaded, buffered at the destination until the copy is whole.
+"""The changes of loading tables, buffered at the destination until the copy is whole.
 
-The slot goes on while a table loads: its changes are stored before they are acknowledged, and
-applied once the copied rows are there, from the position of the copy on.
+The slot advances while a table loads: its changes are stored before they are acknowledged, and applied from the
+copy's position on, once the copied rows are committed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from logicalrep_runtime.scalars import Lsn
 _PENDING = f"{FOLDER}/pending"
 _BUFFERS = f"{FOLDER}/buffered"
 _LAST, _OTHER = ".parquet", ".part"
-"""The ends of the names of files: of the last one of an LSN, and of others."""
+"""The suffixes of the last file of an LSN, and of its other files."""
 _NONE = Lsn(0)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class BufferedFile:
-    """A file of a change buffer, the last one of a batch."""
+    """The last file of a batch in a change buffer."""
 
     end: Lsn
-    """It has the changes of the commits before this LSN."""
+    """The LSN before which all of its changes committed."""
     previous: Lsn
-    """The end of the file before it, also of one whose changes are applied; 0 for the first file of a buffer."""
+    """The end of the previous file, also if that was applied and deleted; 0 for a buffer's first file."""
     path: str
 
 
@@ -44,12 +44,12 @@ class ChangeBuffer:
     """The pending loads of tables, and their buffered changes."""
 
     def __init__(self, storage: Storage, check: Callable[[], object] = lambda: None) -> None:
-        """Take the destination, and what raises an error, before files are removed, if another process writes there."""
+        """Take the destination; `check`, called before files are removed, raises if another process writes there."""
         self._storage = storage
         self._check = check
 
     def pending_loads(self) -> dict[str, PendingLoad]:
-        """Return the pending loads by their tables' folders."""
+        """Return the pending loads by table folder."""
         loads = {}
         for path in self._storage.list(_PENDING):
             if path.endswith(".json"):
@@ -59,17 +59,16 @@ class ChangeBuffer:
         return loads
 
     def save_pending_load(self, load: PendingLoad) -> None:
-        """Save that a table is to be loaded: from now on its changes are buffered."""
+        """Save a pending load: the table's changes are buffered from now on."""
         self._storage.write(_pending(load.folder), encode(load))
 
     def delete_pending_load(self, folder: str) -> None:
-        """Delete the pending load of a table that follows."""
         self._storage.delete(_pending(folder))
 
     def append(self, folder: str, changes: TableChanges, end: Lsn, previous: Lsn = _NONE) -> Lsn:
-        """Store a table's changes, all those of the commits before `end` that are not stored yet.
+        """Store all changes of a table from commits before `end` that are not stored yet.
 
-        `previous` is the end of the file before, 0 for the first file. Returns the end of the last file.
+        `previous` is the end of the last file, 0 without one. Returns the end of the new last file.
         """
         files = self.files(folder)
         if files:
@@ -77,7 +76,7 @@ class ChangeBuffer:
         if changes.first_lsn is None:
             return previous
         *first_files, (rows, properties) = contents(changes, self._storage.limits.buffer_bytes)
-        # One file cannot have a large transaction. The last one tells the others, and makes all of them whole.
+        # A large transaction needs several files. The last file names the others, and completes the batch.
         paths = [self._part(folder, end, secrets.token_hex(8)) for _ in first_files]
         for path, part in zip(paths, first_files, strict=True):
             self._storage.write(path, parquet(*part))
@@ -89,13 +88,13 @@ class ChangeBuffer:
         return end
 
     def changes(self, folder: str) -> Iterator[tuple[Lsn, TableChanges]]:
-        """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
+        """Yield a table's stored changes in order, many batches at once, with the end of the last batch."""
         buffer, previous_end, most_bytes = RowBuffer(), Lsn(0), self._storage.limits.buffer_bytes
         files = self.files(folder)
         try:
             for number, file in enumerate(files, 1):
                 for changes in self._stored(folder, file.path):
-                    # Two processes may have stored some at the same time.
+                    # Two processes may have stored the same changes.
                     buffer.add(changes.between(first=int(previous_end)), in_memory=buffer.size < most_bytes)
                 previous_end = file.end
                 if number == len(files) or buffer.size >= most_bytes:
@@ -105,7 +104,7 @@ class ChangeBuffer:
             buffer.close()
 
     def _stored(self, folder: str, last: str) -> Iterator[TableChanges]:
-        """Yield the changes in the last file of a batch and in those that it names."""
+        """Yield the changes of a batch: the files that its last file names, then the last file."""
         data = self._read(last)
         with self._storage.parsing(last):
             names = json.loads(properties_of(data).get(PARTS, b"[]"))
@@ -119,25 +118,27 @@ class ChangeBuffer:
     def _read(self, path: str) -> bytes:
         data = self._storage.read(path)
         if data is None:
-            raise MalformedFileError(f"{self._storage.uri_of(path)} is not there, with changes that wait for a load")
+            raise MalformedFileError(
+                f"{self._storage.uri_of(path)} is missing: it had buffered changes of a table that loads"
+            )
         return data
 
     def has_after(self, folder: str, lsn: Lsn) -> bool:
-        """Return whether changes of a table are stored up to an end after an LSN."""
+        """Return whether a table's change buffer ends after an LSN."""
         return any(file.end > lsn for file in self.files(folder))
 
     def forget(self, folder: str, upto: Lsn | None = None) -> None:
-        """Remove a table's changes up to an end, which are applied; without `upto` all: a load will have them."""
+        """Remove a table's applied changes up to an end; without `upto` all changes, which a load will include."""
         self._check()
         files = self._storage.list(f"{_BUFFERS}/{folder}")
-        # The file that tells the others goes first: without it nothing reads them.
+        # The file that names the others is deleted first: without it nothing reads them.
         for path in sorted(files, key=lambda path: not path.endswith(_LAST)):
             is_buffer_file = path.endswith((_LAST, _OTHER))
             if is_buffer_file and (upto is None or self._end(path) <= upto):
                 self._storage.delete(path)
 
     def remove(self, folder: str) -> None:
-        """Remove a table's changes and then its pending load: all of them are applied."""
+        """Remove a table's buffered changes, and then its pending load."""
         self.forget(folder)
         self.delete_pending_load(folder)
 
@@ -147,7 +148,7 @@ class ChangeBuffer:
         return sorted(BufferedFile(*self._ends(path), path) for path in paths)
 
     def _ends(self, path: str) -> tuple[Lsn, Lsn]:
-        """Return the ends of a file and of the file before, which its name has."""
+        """Return the ends of a file and of the previous file, from the file's name."""
         with self._storage.parsing(path):
             end, previous = path.rpartition("/")[2].removesuffix(_LAST).split("-")
             return Lsn(int(end, 16)), Lsn(int(previous, 16))

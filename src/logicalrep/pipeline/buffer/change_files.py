@@ -1,7 +1,4 @@
-"""The files of a change buffer: Parquet, with what the rows do not tell in the properties of the schema.
-
-The rows are those of a ChangeBatch.
-"""
+"""The Parquet files of a change buffer: rows of change batches, and their relations in the schema's properties."""
 
 from __future__ import annotations
 
@@ -26,13 +23,13 @@ from logicalrep_runtime.scalars import Oid
 
 _FORMAT, _RELATION, _RELATIONS = b"logicalrep.format", b"logicalrep.relation", b"logicalrep.relations"
 PARTS = b"logicalrep.parts"
-"""The property of the last file of one end with the names of the others."""
+"""The property of a batch's last file with the names of its other files."""
 
 
 def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dict[bytes, bytes]]]:
-    """Return the rows of each file that changes are stored in, of about so many bytes, and its properties.
+    """Return the rows and properties of each file for changes, of about `most_bytes` bytes each.
 
-    The last one has the Relation messages. There is at least one.
+    There is at least one file; the last one has the Relation messages.
     """
     of_relations = groupby(changes.batches, key=lambda batch: batch.relation)
     groups = [part for _, batches in of_relations for part in in_parts(batches, most_bytes)] or [[]]
@@ -50,7 +47,6 @@ def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dic
 
 
 def parquet(rows: pa.Table, properties: Mapping[bytes, bytes]) -> bytes:
-    """Return a file."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows.replace_schema_metadata(dict(properties)), sink, compression="zstd")
     data: bytes = sink.getvalue().to_pybytes()
@@ -58,19 +54,18 @@ def parquet(rows: pa.Table, properties: Mapping[bytes, bytes]) -> bytes:
 
 
 def properties_of(data: bytes) -> dict[bytes, bytes]:
-    """Return a file's properties."""
     with _reading():
         return dict(pq.read_schema(pa.BufferReader(data)).metadata or {})
 
 
 def changes_in(data: bytes) -> TableChanges:
-    """Return the changes in a file. Raises ValueError or KeyError if it is damaged, or of another format."""
+    """Return a file's changes. Raises ValueError or KeyError if it is damaged, or of another format."""
     with _reading():
         rows = ParquetFile(pa.BufferReader(data)).read()
     properties = dict(rows.schema.metadata or {})
     rows = rows.replace_schema_metadata(None)
     if int(properties[_FORMAT]) != FORMAT:
-        raise ValueError(f"its format {properties[_FORMAT].decode():.20} is one that this version does not read")
+        raise ValueError(f"its format {properties[_FORMAT].decode():.20} is not supported by this version")
     sent = [SentRelation.from_json(content) for content in json.loads(properties.get(_RELATIONS, b"[]"))]
     batches: list[ChangeBatch] = []
     if _RELATION in properties:
@@ -82,7 +77,7 @@ def changes_in(data: bytes) -> TableChanges:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Raise ValueError for what Arrow raises of a damaged file in memory."""
+    """Raise ValueError for Arrow's errors about a damaged file."""
     try:
         yield
     except (OSError, NotImplementedError) as error:

@@ -1,4 +1,4 @@
-"""The pending loads of tables whose changes are buffered: what has to be done before such a table follows."""
+"""The pending loads of tables whose changes are buffered: the work before such a table follows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from logicalrep.pipeline.storage.storage import below
 from logicalrep_runtime.scalars import Lsn
 
 ASKED_FOR = "asked for"
-"""The reason of a load that somebody asked for."""
+"""The reason of a requested load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +19,17 @@ class TableLoad:
 
     folder: str
     reason: str
-    """The reason in a few words, such as `new table`."""
+    """The reason, such as `new table`."""
     replaces: str | None = None
-    """The load whose rows the table had before; None for a new table. Once it has another load's, the copy is whole."""
+    """The load whose rows it replaces; None for a new table. Once the table has another load, the copy is whole."""
     begin: float | None = None
-    """The time before which the load does not begin, in seconds since 1970; None for a load that begins at once."""
+    """The earliest start, in seconds since 1970; None for a load that begins at once."""
     kind: Literal["table"] = "table"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsLoad:
-    """A load of the rows of partitions, which are put in by key: the table has all other rows."""
+    """A load of the rows of partitions, which replace rows by key: the table has all other rows."""
 
     folder: str
     reason: str
@@ -42,7 +42,7 @@ class PartitionsLoad:
 
 @dataclass(frozen=True, slots=True)
 class BufferedChanges:
-    """Changes that are buffered, with no row to be copied for them, except what a request of a part names."""
+    """Buffered changes to apply; no rows are copied, except for a requested part."""
 
     folder: str
     reason: str
@@ -51,13 +51,13 @@ class BufferedChanges:
 
 @dataclass(frozen=True, slots=True)
 class HeldCommit:
-    """A commit that a table refused: changes are buffered from it on."""
+    """A commit that a table refused: changes from that commit on are buffered."""
 
     folder: str
     refused: str
     """The LSN of the commit."""
     since: float
-    """The time at which the commit was refused, in seconds since 1970."""
+    """The time of the refusal, in seconds since 1970."""
     kind: Literal["held"] = "held"
 
 
@@ -73,7 +73,7 @@ _KINDS: dict[str, type[PendingLoad]] = {
 
 
 def pending_load(content: Any) -> PendingLoad:
-    """Return the pending load of a file's content. Raises ValueError, KeyError or TypeError for other content."""
+    """Return the pending load in a file's content. Raises ValueError, KeyError or TypeError for invalid content."""
     load = decode(content, _KINDS[content["kind"]])
     below(load.folder)
     if isinstance(load, HeldCommit):

@@ -1,4 +1,4 @@
-"""Changes that are buffered until they can be applied: in memory, and beyond that in a temporary file."""
+"""Changes buffered until they can be applied, in memory and, beyond a limit, in a temporary file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from logicalrep.arrow.mapped_files import map_file
 from logicalrep.transactions.relations import TableDescription
 
 _ALIGNED = 64
-"""The bytes at whose multiples Arrow expects arrays in memory."""
+"""The alignment that Arrow expects of arrays in memory, in bytes."""
 _COPIED = 16 << 20
-"""The most bytes of a file that is copied behind another one: each file that is mapped is an open one."""
+"""The most bytes of a file that is appended to another one: each mapped file stays open."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WrittenChanges:
-    """Changes whose rows are in the file."""
+    """Changes whose rows were written to the file."""
 
     changes: TableChanges
     """The Relation messages alone."""
@@ -36,8 +36,7 @@ class _BufferFile:
     file: IO[bytes]
     written: list[_WrittenChanges] = field(default_factory=list)
 
-    def copy(self, other: _BufferFile) -> None:
-        """Take in what another file has."""
+    def append(self, other: _BufferFile) -> None:
         start = _next_start(self.file)
         self.file.seek(start)
         other.file.seek(0)
@@ -48,13 +47,13 @@ class _BufferFile:
 
 
 class RowBuffer:
-    """Changes in memory, and behind them those of a file.
+    """Changes in memory, followed by changes in files.
 
     The rows have values in clear that are masked later. The file has no name, so that nothing stays after a kill.
     """
 
     def __init__(self) -> None:
-        """Begin without changes."""
+        """Create an empty buffer."""
         self._in_memory: list[TableChanges] = []
         self._files: list[_BufferFile] = []
         self.size = 0
@@ -62,11 +61,10 @@ class RowBuffer:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there are any."""
         return bool(self._in_memory or self._files)
 
     def add(self, changes: TableChanges, *, in_memory: bool) -> None:
-        """Hold more, in memory if that is allowed and no file is begun."""
+        """Add changes, in memory if `in_memory` is True and no file is in use."""
         self.size += changes.nbytes
         if in_memory and not self._files:
             self._in_memory.append(changes)
@@ -78,13 +76,13 @@ class RowBuffer:
         last.written.append(_WrittenChanges(replace(changes, batches=()), batches))
 
     def append(self, other: RowBuffer) -> None:
-        """Take over what another holds, which holds nothing then."""
+        """Take all changes of another buffer, which is empty afterwards."""
         size = self.size + other.size
         for changes in other._in_memory:
             self.add(changes, in_memory=True)
         for file in other._files:
             if self._files and file.file.tell() <= _COPIED:
-                self._files[-1].copy(file)
+                self._files[-1].append(file)
                 file.file.close()
             else:
                 self._files.append(file)
@@ -93,7 +91,7 @@ class RowBuffer:
 
     @property
     def parts(self) -> list[TableChanges]:
-        """All changes, in their order; files are mapped into memory."""
+        """All changes in order; files are mapped into memory."""
         for file in self._files:
             file.file.flush()
             data = map_file(file.file, file.file.tell())
@@ -103,14 +101,14 @@ class RowBuffer:
         return self._in_memory
 
     def close(self) -> None:
-        """Drop what is in files that nobody has asked for."""
+        """Discard the changes in files."""
         for file in self._files:
             file.file.close()
         self._files = []
 
 
 def _write(file: IO[bytes], rows: pa.RecordBatch) -> tuple[int, int]:
-    """Write rows behind what a file has; return where they begin and end."""
+    """Append rows to a file; return their start and end."""
     start = _next_start(file)
     file.seek(start)
     with pa.ipc.new_stream(pa.PythonFile(file, "w"), rows.schema) as writer:

@@ -1,4 +1,4 @@
-"""The copying of a part of a table into data files, under a snapshot."""
+"""Copies a part of a table into data files, under a snapshot."""
 
 from __future__ import annotations
 
@@ -36,37 +36,37 @@ _Data = TypeVar("_Data")
 
 @dataclass(frozen=True)
 class CopyTask:
-    """A part of a table to be copied by one task, range by range."""
+    """A task that copies a part of a table, range by range."""
 
     settings: ConnectionSettings
     snapshot: Snapshot
     table: TableSpec
     ranges: tuple[FileRows, ...]
-    """The rows of each range: the table is locked only while one of them is read."""
+    """The ranges of rows: the table is locked only while one range is read."""
     storage: Storage
     folder: str
     rate: float | None
     """The most bytes a second; None for no bound."""
     key: MaskKey | None
-    """The key that hashes; None if no column is hashed."""
+    """The key for hashed columns; None if no column is hashed."""
 
 
 @dataclass(frozen=True)
 class CopiedPart:
-    """A part of a table whose rows are in files."""
+    """The files of a copied part of a table."""
 
     files: list[DataFile]
     unfit: Counter[str]
-    """The number of values that their column's type cannot hold, by the names of columns."""
+    """The number of values that their column's type cannot hold, by column name."""
     deleted_keys: Sequence[DataFile] = ()
-    """Files of keys alone: rows of them are at the destination, and not on the server."""
+    """Files of keys that the destination has and the server does not."""
 
 
 def copy(part: CopyTask) -> CopiedPart:
     """Copy a part's rows into data files.
 
     Raises:
-        SnapshotError: the snapshot is gone, or the table was truncated, rewritten or altered since.
+        SnapshotError: the snapshot ended, or the table was truncated, rewritten or altered since.
         ColumnValueError: the column's type cannot hold a value.
         PartitionValueError: the table's format cannot have a value as a partition.
         StorageError: the destination cannot be written.
@@ -88,7 +88,7 @@ def copy(part: CopyTask) -> CopiedPart:
 def _copy_ranges(
     part: CopyTask, connection: Connection, second_connection: Connection
 ) -> Generator[memoryview | bytes, None, None]:
-    """Yield the copied rows of each range, under a lock that ends with it."""
+    """Yield the copied rows of each range, under a lock for that range alone."""
     name = part.table.relation.table
     for rows in part.ranges:
         hold(connection, part.snapshot)
@@ -99,7 +99,7 @@ def _copy_ranges(
             with closing(copy_rows(connection, rows, second_connection)) as data:
                 yield from data
         except UnsafeTableError as error:
-            # The query was safe when the load was planned; a load that is planned again may need none.
+            # The query was safe when the load was planned; a newly planned load may not need it.
             raise SnapshotError(error.description, code="SNAPSHOT_STALE") from error
         connection.execute("COMMIT")
 
@@ -107,10 +107,10 @@ def _copy_ranges(
 def typed(
     data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield copied rows in the stored table's columns; `key` hashes those that are hashed.
+    """Yield copied rows in the stored table's columns; `key` hashes the hashed columns.
 
-    A column of texts that the table does not have is in the batches from the first one on that needs it. `unfit` counts
-    the values that their column's type cannot hold, by the names of columns.
+    A missing column of texts is added from the first batch that needs it. `unfit` counts the values that their column's
+    type cannot hold, by column name.
 
     Raises ColumnValueError if the column's type cannot hold a value.
     """
@@ -126,14 +126,14 @@ def typed(
 def typed_without_loops(
     data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what `typed` does, value by value: of few rows that takes less time than compiling loops."""
+    """Yield the batches of `typed`, decoded value by value: for few rows, faster than compiling loops."""
     reader = RowReader(table.columns, [column.key for column in table.relation.columns], for_spark=True)
     batches = (rows_without_loops(bytes(rows), table.relation, reader) for rows in gathered(data))
     yield from _written(batches, table, key, unfit)
 
 
 def are_loops_compiled() -> bool:
-    """Return whether the loops that read copied rows need not be compiled: the largest of them is kept last."""
+    """Return whether the loops that read copied rows are compiled: the largest one is cached last."""
     from logicalrep.arrow.kernels.loaders import load_rows
     from logicalrep_runtime.columnar.kernel_cache import is_compiled
 
@@ -143,7 +143,7 @@ def are_loops_compiled() -> bool:
 def _written(
     batches: Iterable[Rows], table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows in the stored table's columns, to which those of texts come when they are needed."""
+    """Yield rows in the stored table's columns; columns of texts are added when needed."""
     for rows in batches:
         all_ = np.arange(rows.values.num_rows)
         counts = unfit_counts(table, rows, all_)
@@ -158,7 +158,7 @@ def _written(
 
 
 _SHORTEST_SLEEP = 0.01
-"""The seconds from which on a session that is ahead of its rate sleeps."""
+"""The least seconds that a session sleeps when it is ahead of its rate."""
 
 
 def limit_rate(
@@ -170,6 +170,6 @@ def limit_rate(
             yield data
             size += size_of(data)
             ahead = 0.0 if rate is None else began + size / rate - time.monotonic()
-            # Each sleep lasts a little too long; one for every row would slow the copy down.
+            # Each sleep lasts slightly too long; a sleep for every row would slow the copy down.
             if ahead > _SHORTEST_SLEEP:
                 time.sleep(ahead)

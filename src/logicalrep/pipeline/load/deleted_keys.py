@@ -1,4 +1,4 @@
-"""The keys of a part of a table that are at the destination, and not on the server: found under a load's snapshot."""
+"""Finds keys of a part of a table that the destination has and the server, at a load's snapshot, does not."""
 
 from __future__ import annotations
 
@@ -42,26 +42,25 @@ class StoredFiles:
 
     @property
     def size(self) -> int:
-        """Their bytes."""
         return sum(file.size for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class WantedPart:
-    """A part of a table that is wanted, and what the destination has of the table."""
+    """A requested part of a table, and the table's files at the destination."""
 
     part: RequestedPart
     stored: tuple[StoredFiles, ...]
-    """The table itself, and its history if it has one."""
+    """The files of the table itself, and of its history if it has one."""
 
     @classmethod
     def of(cls, part: RequestedPart, stored: Sequence[StoredTable]) -> WantedPart:
-        """Return a part of a table, which is at the destination and whose changes are buffered from now on."""
+        """Return a part with the current files of its stored tables; the table's changes are buffered from now on."""
         stored = [table for table in stored if table.table.form != "changes"]
         return cls(part, tuple(StoredFiles(table.folder, table.table, tuple(table.files.values())) for table in stored))
 
     def is_keyed_like(self, table: TableSpec) -> bool:
-        """Return whether the stored tables have the key of a description, of the same columns, names and types."""
+        """Return whether the stored tables have the same key as a description: columns, names and types."""
         return all(_key(files.table) == _key(table) for files in self.stored)
 
 
@@ -73,18 +72,18 @@ def _key(table: TableSpec) -> list[tuple[int, str, pa.DataType]]:
 def check_condition(
     connection: Connection, table: TableSpec, publications: tuple[str, ...], part: RequestedPart
 ) -> KeyCondition:
-    """Return the condition of a part of a table, which can be evaluated for rows and for keys.
+    """Return the condition of a part of a table, for rows and for keys.
 
     Raises:
-        ConditionError: it cannot be, or the table has no key that the server knows.
-        SnapshotError: the table has another name by now.
-        UnsafeTableError: a function of others would run.
+        ConditionError: the condition cannot be evaluated, or the table has no key that the server knows.
+        SnapshotError: the table was renamed.
+        UnsafeTableError: a user's function would run.
         NotReadableError: the role may not read the table.
     """
     if table.key is None:
-        raise ConditionError("it has no key, by which rows are put in the place of others")
+        raise ConditionError("it has no key that identifies the rows to replace")
     if not table.hashed.isdisjoint(table.key):
-        raise ConditionError("a column of its key is hashed, so that the server cannot tell which rows are there")
+        raise ConditionError("a column of its key is hashed, so that the server cannot find these rows")
     relation = table.relation
     condition = KeyCondition(
         part.condition,
@@ -95,7 +94,7 @@ def check_condition(
     )
     partition = part.partition
     if partition is not None and not _is_partition(connection, relation.relation_id, partition):
-        raise ConditionError(f"{partition.name} is no partition of it any more")
+        raise ConditionError(f"{partition.name} is no longer a partition of it")
     with locked_for_query(connection, relation.relation_id, relation.table, with_partitions=True):
         condition.check(connection)
     return condition
@@ -114,7 +113,7 @@ def _is_partition(connection: Connection, oid: int, partition: RequestedPartitio
 
 @dataclass(frozen=True, slots=True)
 class KeysTask:
-    """Keys at the destination that one task compares with the server's."""
+    """A task that compares keys at the destination with the server's keys."""
 
     settings: ConnectionSettings
     snapshot: Snapshot
@@ -130,7 +129,7 @@ class KeysTask:
 
 
 def split_files(wanted: WantedPart, most_bytes: int) -> list[StoredFiles]:
-    """Return the files of stored tables as those of tasks, each of about so many bytes."""
+    """Split the files of stored tables into groups of about `most_bytes` bytes, one for each task."""
     groups = []
     for stored in wanted.stored:
         group: list[DataFile] = []
@@ -145,13 +144,13 @@ def split_files(wanted: WantedPart, most_bytes: int) -> list[StoredFiles]:
 
 
 def find_deleted_keys(task: KeysTask) -> CopiedPart:
-    """Write the keys of a part that are at the destination, and not on the server at the snapshot.
+    """Write the keys of a part that the destination has and the server, at the snapshot, does not.
 
     Raises:
-        SnapshotError: the snapshot is gone, or the table was truncated, rewritten or altered since.
-        DamagedError: a file of the destination is gone.
+        SnapshotError: the snapshot ended, or the table was truncated, rewritten or altered since.
+        DamagedError: a file of the destination is missing.
         StorageError: the destination cannot be read or written.
-        UnsafeTableError: a function of others would run.
+        UnsafeTableError: a user's function would run.
         NotReadableError: the role may not read all of the table.
     """
     name, oid = task.table.relation.table, task.table.relation.relation_id
@@ -173,7 +172,7 @@ def find_deleted_keys(task: KeysTask) -> CopiedPart:
 
 
 def _read_keys(task: KeysTask) -> Generator[pa.Table, None, None]:
-    """Yield the keys of rows that are there now, those of one statement at once."""
+    """Yield the keys of current rows, in groups for one statement each."""
     stored, table = task.stored, task.stored.table
     ends = [END[table.form]] if table.form in END else []
     schema = pa.schema([task.table.schema.field(key) for key in task.table.key_names])
@@ -183,7 +182,7 @@ def _read_keys(task: KeysTask) -> Generator[pa.Table, None, None]:
             rows = rows.filter(pa.array(are_there(rows, table.form)))
         keys = rows.select(schema.names).cast(schema)
         for key in schema.names:
-            # A row without a value in its key is found by none.
+            # No key finds a row with a null in its key.
             keys = keys.filter(pc.is_valid(keys[key]))
         step = task.storage.limits.statement_keys
         yield from (keys.slice(start, step) for start in range(0, keys.num_rows, step))

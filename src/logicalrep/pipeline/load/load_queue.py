@@ -1,4 +1,4 @@
-"""The threads that load tables while the loop goes on."""
+"""The threads that load tables while the loop runs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
 _GATHERING = 0.1
-"""The seconds in which tables that come one after another become a group."""
+"""The seconds during which successive tables are gathered into a group."""
 
 
 class LoadQueue:
-    """Loads the tables that it is given in groups, in about the order in which they come."""
+    """Loads tables in groups, in about the order of their requests."""
 
     def __init__(self, loading: SnapshotCopy, stop: threading.Event, limits: Limits) -> None:
-        """Take what loads tables, and the event that ends a load; entering the context starts the threads."""
+        """Take the snapshot copy and the event that ends loads; entering the context starts the threads."""
         self._loading = loading
         self._stop = stop
         self._limits = limits
         self._wanted: dict[TableName, LoadRequest] = {}
-        # The last load that was asked for of each table: the result of an earlier one is discarded.
+        # The last requested load of each table: results of earlier loads are discarded.
         self._last: dict[TableName, LoadRequest] = {}
         self._running: set[TableName] = set()
         self._changed = threading.Condition()
@@ -54,9 +54,9 @@ class LoadQueue:
         self._loading.close()
 
     def add(self, loads: Mapping[TableName, LoadRequest]) -> None:
-        """Load these tables. Their changes are buffered already, so that none is missed.
+        """Queue loads of tables whose changes are already buffered.
 
-        A load of one of them that runs is given up: somebody wants the rows of a later snapshot.
+        A running load of such a table is abandoned: the new request needs a later snapshot.
         """
         with self._changed:
             self._wanted |= loads
@@ -64,7 +64,7 @@ class LoadQueue:
             self._changed.notify_all()
 
     def progress(self) -> dict[TableName, LoadProgress]:
-        """Return how far the copying of each table is that is being copied, other than for a load that is given up."""
+        """Return the progress of each table's copy, except for abandoned loads."""
         with self._changed:
             return {
                 name: load_progress
@@ -73,10 +73,10 @@ class LoadQueue:
             }
 
     def results(self, taken: Lsn) -> list[CopiedTable | CopyFailed]:
-        """Return what has ended, once each. Raises the error that ended a thread.
+        """Return each finished load once. Raises the error that ended a thread.
 
-        Partitions are put in among the changes before and after their snapshot: they are returned once all commits
-        before it are taken, which `taken` tells.
+        Partitions replace rows between the changes before and after their snapshot: they are returned once `taken`,
+        the end of all taken commits, has reached the snapshot.
         """
         while not self._results.empty():
             result = self._results.get()
@@ -89,7 +89,7 @@ class LoadQueue:
 
     @property
     def waits_for_changes(self) -> bool:
-        """Whether partitions are copied that wait for the changes before their snapshot."""
+        """Whether copied partitions wait for changes from before their snapshot."""
         return bool(self._ended)
 
     def _run(self) -> None:
@@ -107,15 +107,15 @@ class LoadQueue:
         return self._last[name] is group[name]
 
     def _free(self) -> list[TableName]:
-        """Return the wanted tables that are not being loaded: no table is loaded twice at the same time."""
+        """Return the queued tables that are not being loaded: no table is loaded twice at the same time."""
         return [name for name in self._wanted if name not in self._running]
 
     def _take_group(self) -> dict[TableName, LoadRequest]:
-        """Wait for tables, and take some; none if the end has come."""
+        """Wait for tables, and take a group; return an empty group at the end."""
         with self._changed:
             while not self._free() and not self._stop.is_set():
                 self._changed.wait_for(lambda: self._free() or self._stop.is_set())
-                # The other thread may have taken all of them while this one waited.
+                # Another thread may have taken all tables during the wait.
                 self._changed.wait_for(self._stop.is_set, _GATHERING)
             if self._stop.is_set():
                 return {}

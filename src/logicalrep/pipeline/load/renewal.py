@@ -1,7 +1,7 @@
-"""New sessions of the walsender before loads, on servers whose sessions do not see that a table became published.
+"""New walsender sessions before loads, on servers whose sessions do not notice that a table became published.
 
-A transaction that has written a table from before is decoded under the catalog of then. On such a server the session
-knows the table as one that is not published from there on, and leaves out all its later changes.
+The session decodes an earlier transaction's changes under the catalog of that time. On such a server it then regards
+the table as unpublished, and omits all its later changes.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ class RenewableSession(Protocol):
     """The reader of a slot."""
 
     def restart_session(self, after: Lsn) -> None:
-        """Have a new session begin once every commit before an LSN is acknowledged."""
+        """Restart the session once every commit before an LSN is acknowledged."""
         ...
 
     @property
     def is_renewal_pending(self) -> bool:
-        """Whether the session is one from before `restart_session`."""
+        """Whether the session requested by `restart_session` has not begun yet."""
         ...
 
 
 class Renewal:
-    """Has the slot read by a session that decodes nothing from before a load was wanted; threads may share it."""
+    """Restarts the slot's session, so that it decodes nothing from before a load's request; threads may share it."""
 
     def __init__(self, settings: ConnectionSettings, session: RenewableSession, waiting: Wait) -> None:
-        """Take the server, the reader of the slot, and the wait for its new session."""
+        """Take the server, the slot's session, and the wait for a new session."""
         self._settings = settings
         self._session = session
         self._waiting = waiting
         self._lock = threading.Lock()
         self._renewed = -1.0
 
-    def renew(self, wanted: float) -> None:
-        """Wait until the session is a new one, if the server needs that.
+    def renew(self, requested_at: float) -> None:
+        """Wait for a new session, if the server needs one.
 
-        The new session begins where all transactions have ended that were open when the load was wanted: those that
-        it decodes began later, and see what is published. A load whose snapshot is made then has the rows of all
-        changes that the earlier session left out.
+        The new session begins after the end of all transactions that were open at the load's request: the transactions
+        that it decodes began later, and see the publication. A snapshot created afterwards includes all changes that
+        the earlier session omitted.
 
         Args:
-            wanted: the moment at which the load was wanted, of the monotonic clock, in seconds.
+            requested_at: the monotonic time of the load's request, in seconds.
 
         Raises:
             psycopg.Error: the server cannot be reached.
             Ended: the wait is over.
         """
         with self._lock:
-            if wanted <= self._renewed:
+            if requested_at <= self._renewed:
                 return
             with self._settings.connect() as connection:
                 if not has_stale_sessions(connection):
                     return
             began = time.monotonic()
-            # Every transaction that had written when the making of the slot began has ended before its position.
+            # Every transaction that had written before the slot's creation began has ended before its position.
             with hold_temporary_snapshot(self._settings, self._waiting) as snapshot:
                 position = snapshot.lsn
             self._session.restart_session(position)

@@ -1,8 +1,8 @@
-"""The loading of tables: a snapshot for a group of them, and the copying of their rows under it.
+"""Copies the rows of a group of tables under one snapshot.
 
-The snapshot is that of a temporary slot, whose position tells which changes come after it. No lock outlives the reading
-of a range, so that the application's statements wait for no load; a table that is truncated, rewritten or altered
-meanwhile is loaded again.
+A temporary slot exports the snapshot; the slot's position separates earlier from later changes. Locks last only while a
+range is read, so that the application's statements do not wait for a load; a table that is truncated, rewritten or
+altered meanwhile is reloaded.
 """
 
 from __future__ import annotations
@@ -45,54 +45,54 @@ from logicalrep_runtime.columnar.compiling import announce_compilation
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _RANGE_SECONDS = 0.25
-"""The longest that a range may take at the given rate."""
+"""The most seconds that a range may take at the limited rate."""
 _CHECK_AGAIN = 0.5
-"""The longest time until a load sees that it is to end, in seconds."""
+"""The most seconds until a load notices that it must end."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A load that is wanted."""
+    """A requested load."""
 
     folder: str
     oid: int
-    """The table's OID: another one may have its name at the snapshot."""
+    """The table's OID: another table may have its name at the snapshot."""
     requested_at: float = field(default_factory=time.monotonic)
-    """The moment at which it was wanted, of the monotonic clock, in seconds."""
+    """The monotonic time of the request, in seconds."""
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """The numbers that columns to be masked or left out have to have: another column may have the name."""
+    """The required numbers of masked and omitted columns: another column may have the name."""
     last_spec: TableSpec | None = None
-    """The table's last description; None for a new one."""
+    """The table's last description; None for a new table."""
     proven_spec: TableSpec | None = None
-    """The table's last proven description, if only partitions that came since are wanted; None for all of its rows."""
+    """The table's last proven description, if only partitions added since are loaded; None for all rows."""
     part: WantedPart | None = None
-    """The part of the table that is wanted; None for all of its rows, or for partitions that came."""
+    """The only part to load; None for all rows, or for added partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """A table whose rows are copied into files, which are in no version of the table yet."""
+    """A table whose rows are copied into files; no version of the table has these files yet."""
 
     name: TableName
     table: TableSpec
     position: Lsn
-    """The changes that committed at or after it come after these rows."""
+    """The snapshot's position: changes committed at or after it are not in these rows."""
     files: list[DataFile]
     load: str
-    """The load's own name."""
+    """The name of the load."""
     taken: TimestampTz
-    """The server's time before which all of the rows had committed, or about so."""
+    """About the server's time before which all of the rows had committed."""
     catalog_table: CatalogTable | None = None
-    """The table in the snapshot's catalog, if only some of its rows are loaded; None for all of them."""
+    """The table in the snapshot's catalog, if only some rows are loaded; None for all rows."""
     unfit: Mapping[str, int] = field(default_factory=dict)
     """The number of values that their column's type cannot hold, by the names of columns."""
     part: RequestedPart | None = None
-    """The part that is loaded; None for all of its rows, or for partitions that came to it."""
+    """The loaded part; None for all rows, or for added partitions."""
     deleted_keys: Sequence[DataFile] = ()
-    """Files of the keys of this part that are at the destination, and not on the server."""
+    """Files of the part's keys that the destination has and the server does not."""
 
     def described(self, table: TableSpec) -> CopiedTable:
-        """Return the load of a table with another description, which may have more columns of texts."""
+        """Return the load with another description, which may have more columns of texts."""
         files = self.files
         if not table.settings.abilities.has_field_ids:
             texts = {column.name for column in table.written if column.has_texts}
@@ -102,16 +102,16 @@ class CopiedTable:
 
 @dataclass(frozen=True, slots=True)
 class CopyFailed:
-    """A table that was not loaded."""
+    """A failed copy of a table."""
 
     name: TableName
     reason: str
     may_retry: bool
     """Whether another try may succeed."""
     is_own: bool = True
-    """True if the table itself is the reason, so that tries are counted; waiting for a server has no limit."""
+    """Whether the table itself failed, so that tries are counted; waits for a server have no limit."""
     is_behind: bool = False
-    """Whether the table has to take its changes first."""
+    """Whether the table must apply its buffered changes first."""
 
 
 @dataclass(slots=True)
@@ -121,11 +121,11 @@ class _RunningCopy:
     name: TableName
     table: TableSpec
     catalog_table: CatalogTable | None
-    """The table in the snapshot's catalog, if only some of its rows are copied."""
+    """The table in the snapshot's catalog, if only some rows are copied."""
     part: RequestedPart | None
     parts: list[CopyTask | KeysTask]
     nbytes: int
-    """About the bytes that its rows have on the server's disk."""
+    """About the bytes of its rows on the server's disk."""
     began: float
     pending_parts: int
     """The number of parts that are not copied yet."""
@@ -133,11 +133,11 @@ class _RunningCopy:
     unfit: Counter[str] = field(default_factory=Counter)
     """The number of values that their column's type cannot hold, by the names of columns."""
     deleted_keys: list[DataFile] = field(default_factory=list)
-    """Files of keys that are at the destination, and not on the server."""
+    """Files of keys that the destination has and the server does not."""
 
 
 class SnapshotCopy:
-    """The loading of tables of one server into one destination; several threads may call `load`."""
+    """Copies tables of one server into one destination; several threads may call `load`."""
 
     def __init__(
         self,
@@ -145,9 +145,9 @@ class SnapshotCopy:
         waiting: Wait,
         renewal: Renewal | None = None,
     ) -> None:
-        """Take the parts of the run, and the wait for snapshots: a load ends once the wait is over.
+        """Take the run's parts, and the wait for snapshots: a load ends once the wait is over.
 
-        Without `renewal`, the tables' changes are not read from a slot meanwhile.
+        `renewal` is None if no slot reads the tables' changes meanwhile.
         """
         self._settings = context.settings
         self._storage = context.storage
@@ -156,26 +156,25 @@ class SnapshotCopy:
         self._observer = context.observer
         self._waiting = waiting
         self._renewal = renewal
-        # Its threads wait for tasks, so that there are never more sessions than these, whatever loads.
+        # Each thread has one session, which bounds the sessions of all loads together.
         self._pool = ThreadPoolExecutor(self._settings.load_sessions, thread_name_prefix="logicalrep-copy")
         self._reported: dict[TableName, str] = {}
         self._progress: dict[TableName, LoadProgress] = {}
 
     def progress(self) -> dict[TableName, LoadProgress]:
-        """Return how far the copying of each table is; any thread may call it."""
+        """Return the progress of each table's copy; any thread may call it."""
         return dict(self._progress)
 
     def close(self) -> None:
-        """End the copying: the wait is over."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def load(
         self, group: Mapping[TableName, LoadRequest], is_wanted: Callable[[TableName], bool] = lambda name: True
     ) -> Iterator[CopiedTable | CopyFailed]:
-        """Load a group of tables into their folders, from one snapshot; yield each as soon as its rows are copied.
+        """Copy a group of tables into their folders from one snapshot; yield each table once its rows are copied.
 
-        The tables' changes have to be buffered from before this call on: the snapshot is made in it. A table for which
-        `is_wanted` is false is given up.
+        The tables' changes must be buffered before this call, which creates the snapshot. A table is abandoned once
+        `is_wanted` returns False for it.
         """
         pending_names = set(group)
         try:
@@ -198,7 +197,7 @@ class SnapshotCopy:
     def _copy_tables(
         self, snapshot: Snapshot, group: Mapping[TableName, LoadRequest], is_wanted: Callable[[TableName], bool]
     ) -> Iterator[CopiedTable | CopyFailed]:
-        """Copy tables; the parts of all of them run side by side, those of small tables first."""
+        """Copy tables; the parts of all tables run in parallel, small tables first."""
         copies: list[_RunningCopy] = []
         for name, request in group.items():
             self._waiting.check()
@@ -206,7 +205,7 @@ class SnapshotCopy:
             if isinstance(planned, CopyFailed):
                 yield planned
             elif not planned.parts:
-                # A partitioned table without partitions, or without new ones, has nothing to copy.
+                # A partitioned table without (new) partitions has nothing to copy.
                 yield self._finish_copy(snapshot, planned)
             else:
                 copies.append(planned)
@@ -220,7 +219,7 @@ class SnapshotCopy:
                 for name in {table.name for table in running.values() if not is_wanted(table.name)}:
                     _give_up(running, name)
                     self._progress.pop(name, None)
-                    yield CopyFailed(name, "its rows of a later snapshot are wanted", may_retry=True, is_own=False)
+                    yield CopyFailed(name, "a later load was requested", may_retry=True, is_own=False)
                 for future in wait(running, _CHECK_AGAIN, FIRST_COMPLETED).done:
                     if future not in running:
                         # Another part of this table has failed, which cancelled this one.
@@ -283,7 +282,7 @@ class SnapshotCopy:
                     size=size,
                     condition=None if condition is None else condition.rendered.as_string(connection),
                 )
-                # The server estimates the rows of tables, and none of a condition.
+                # The server's estimates cover tables, and no conditions.
                 copied: Sequence[int] | None = None
                 estimated: Sequence[int] = [] if part is not None else [table.relation.relation_id]
                 if part is not None and part.partition is not None:
@@ -325,9 +324,9 @@ class SnapshotCopy:
         if isinstance(part, KeysTask):
             return self._engine.run(find_deleted_keys, [part], part.stored.size)[0]
         if of_table > self._storage.limits.uncompiled_bytes and not are_loops_compiled():
-            # The process that does it has nobody to tell.
+            # The process that compiles cannot announce it.
             announce_compilation()
-        # All parts of a table are work of its size: the last one may be little.
+        # Each part counts with the whole table's size: the last part may be small.
         return self._engine.run(copy, [part], of_table)[0]
 
     def _finish_copy(self, snapshot: Snapshot, copy: _RunningCopy) -> CopiedTable:
@@ -343,10 +342,10 @@ class SnapshotCopy:
         return replace(taken, part=copy.part, deleted_keys=copy.deleted_keys).described(copy.table)
 
     def _give_up_table(self, name: TableName, error: BaseException) -> CopyFailed:
-        """Return why a table is not loaded; raise an error for which loading tables has to end."""
+        """Return the failure of one table; raise an error that concerns all tables."""
         self._progress.pop(name, None)
         if isinstance(error, SnapshotError):
-            # A server that stops ends its snapshots; the table is copied again under a new one.
+            # A server that stops ends its snapshots; the table is copied under a new one.
             return self._begin_again(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
         if isinstance(error, psycopg.Error):
             passes = isinstance(error, LOCKED) or not is_table_error(error)
@@ -360,10 +359,10 @@ class SnapshotCopy:
         return CopyFailed(name, reason_of(error), may_retry=False)
 
     def _begin_again(self, name: TableName, reason: str, *, is_own: bool) -> CopyFailed:
-        """Say that a load begins anew, once for equal reasons."""
+        """Report that a load restarts, once for equal reasons."""
         if self._reported.get(name) != reason:
             self._reported[name] = reason
-            self._observer.on_event(WaitReported(f"the load of {name} begins anew: {reason}"))
+            self._observer.on_event(WaitReported(f"the load of {name} restarts: {reason}"))
         return CopyFailed(name, reason, may_retry=True, is_own=is_own)
 
 
@@ -373,8 +372,8 @@ def _give_up(running: dict[Future[CopiedPart], _RunningCopy], name: TableName) -
         del running[future]
 
 
-# The server's estimate of the rows of tables, with their partitions: those for a page at the last ANALYZE, for the
-# pages that there are. Before the first ANALYZE they are those of the planner's widths, of full pages.
+# The estimated rows of tables and their partitions: rows a page at the last ANALYZE, times the current pages. Before
+# the first ANALYZE, full pages of rows of the planner's widths.
 _ESTIMATE = """
 WITH RECURSIVE files AS (
     SELECT oid, relkind, reltuples, relpages FROM pg_class WHERE oid = ANY(%s)

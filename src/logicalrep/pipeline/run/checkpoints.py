@@ -1,4 +1,4 @@
-"""The checkpoints of a run: how far its tables are, stored before the slot moves on."""
+"""The checkpoints of a run: the states of its tables, stored before the slot is advanced."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class Checkpoints:
-    """Saves checkpoints, and knows the last one. The file is written only if it has something new."""
+    """Saves checkpoints. The file is written only if its content changed, or after a while."""
 
     def __init__(self, context: RunContext, states: States) -> None:
-        """Take the parts of the run, and the writer of states."""
+        """Take the run's parts and the writer of states."""
         self._context = context
         self._states = states
         self._tables: Mapping[str, TableState] = {}
@@ -28,12 +28,12 @@ class Checkpoints:
 
     @property
     def lsn(self) -> Lsn:
-        """Every commit before it is in the tables, or buffered, as the last checkpoint says."""
+        """The LSN of the last checkpoint: every commit before it is in the tables, or buffered."""
         return self._states.last.lsn
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for another checkpoint, although nothing has changed."""
+        """Whether a checkpoint is due even without changes."""
         return time.monotonic() - self._saved_at > self._context.limits.checkpoint_seconds
 
     def check_writer(self) -> None:
@@ -49,17 +49,17 @@ class Checkpoints:
         caught_up: datetime | None,
         committed: datetime | None = None,
     ) -> None:
-        """Save that the tables have every commit before an LSN, which is not before that of the last checkpoint.
+        """Save that the tables have every commit before an LSN.
 
         Args:
-            lsn: the LSN.
-            tables: how far each table is.
-            history: the evidence of the LSN; None if there is none yet.
-            caught_up: the server's time by which all that had committed is before the LSN; None if that is unknown.
-            committed: the time of the last commit since the last checkpoint, in UTC; None if there is none.
+            lsn: the LSN, not before the last checkpoint's.
+            tables: the state of each table.
+            history: the evidence of the LSN; None without evidence.
+            caught_up: a time on the server before which every commit is before the LSN; None if unknown.
+            committed: the time of the last commit since the last checkpoint, in UTC; None without a commit.
 
         Raises:
-            StateError: another process has written a checkpoint meanwhile.
+            StateError: another process has written a checkpoint.
             StorageError: the destination cannot be written.
         """
         if committed is not None:

@@ -1,4 +1,4 @@
-"""The loop of `logicalrep replicate`: receive, apply, checkpoint, acknowledge; tables load meanwhile."""
+"""The loop of `logicalrep replicate`: receive, apply, checkpoint, acknowledge, while tables load."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
-    """Tables that are stopped, or whose load waits for a later time; the others are up to date."""
+    """Tables that are stopped, or whose load waits for a later time; all other tables are up to date."""
 
     code = "TABLES_STOPPED"
 
 
 class Loop:
-    """Batches one after another; loads go on meanwhile."""
+    """Runs batches in sequence, while other threads load tables."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Loop:
         states: States,
         pool: ThreadPoolExecutor,
     ) -> None:
-        """Take what is connected and prepared; nothing happens before `run`."""
+        """Take the prepared parts; nothing happens before `run`."""
         self._context = context
         self._settings, self._stop = context.settings, context.stop
         self._receiver = receiver
@@ -55,15 +55,15 @@ class Loop:
         self._knows_tables = False
 
     def run(self) -> None:
-        """Run until `stop` is set, or all is up to date."""
+        """Run until `stop` is set, or, with `once`, until all tables are up to date."""
         self._backlog_end = self._query_target()
         target = self._backlog_end if self._settings.once else None
         while not self._stop.is_set():
             self._catalog.refuse_synchronous()
             self._context.engine.check()
-            # The changes of a table that nobody knows would count as those before its load.
+            # Changes of a table that is not known yet would count as changes from before its load.
             if self._pause_check.check() or not self._refresh_if_due():
-                # The receiver goes on to answer the server, and an error of it ends this process too.
+                # The receiver keeps answering the server meanwhile; its error ends this process too.
                 self._receiver.wait(0)
                 self._stop.wait(0.2)
                 continue
@@ -93,17 +93,17 @@ class Loop:
     # The four steps
 
     def _receive(self, *, at_once: bool) -> Changes | None:
-        """Return the changes of the next batch, which may be none; None while no batch is due.
+        """Return the next batch, which may be empty; None while no batch is due.
 
-        `at_once` does not wait until `every` seconds have passed since the last batch.
+        With `at_once`, a batch is due before `every` seconds have passed since the last one.
         """
         if self._tables.waiting_bytes:
             self._stop.wait(0.05)
-            # No more is taken once much waits: the server holds the rest.
+            # While many bytes wait, no more are taken: the server retains the rest.
             is_much = self._tables.waiting_bytes > self._context.limits.waiting_bytes
             return Changes((), self._taken) if is_much else self._receiver.take()
         has_changes = self._receiver.wait(0.1)
-        # A load may wait for the changes that are there to be taken, or acknowledged.
+        # A load may wait until received changes are taken or acknowledged.
         is_waited_for = self._receiver.is_renewal_pending or self._tables.waits_for_changes
         at_once = at_once or is_waited_for
         if not has_changes:
@@ -119,15 +119,15 @@ class Loop:
 
     @property
     def _gathers(self) -> bool:
-        """Whether a batch waits for more of the backlog from before the start: each batch may write whole tables."""
+        """Whether a batch gathers more of the backlog from before the start: each batch may rewrite whole tables."""
         is_late = time.monotonic() > max(self._batch_at, self._began) + self._context.limits.backlog_seconds
         return self._receiver.is_behind(self._backlog_end) and not (self._receiver.is_full or is_late)
 
     def _apply(self, changes: Changes) -> tuple[int, int]:
-        """Write each table's changes, side by side; return the numbers of changes and of tables."""
+        """Write the tables' changes in parallel; return the numbers of changes and of tables."""
         self._taken = changes.end
         if changes.parts:
-            # A process that was suspended while it received them must not commit beside the one that has the slot now.
+            # A process that was suspended after receiving them must not commit while another process owns the slot.
             self._checkpoints.check_writer()
         writes = [
             (ready, self._pool.submit(self._tables.write, ready, changes.end))
@@ -142,7 +142,7 @@ class Loop:
         return count, len(writes)
 
     def _save_checkpoint(self, end: Lsn, committed: datetime | None = None) -> None:
-        """Save how far the tables are, given that those that follow have every commit before `end`."""
+        """Save the states of the tables; following tables have every commit before `end`."""
         lsn = max(self._checkpoints.lsn, end)
         states, caught_up = self._tables.states(Lsn(max(lsn - 1, 0))), self._catalog.caught_up(lsn)
         self._checkpoints.save(
@@ -151,55 +151,55 @@ class Loop:
         self._tables.buffers.delete_finished()
 
     def _acknowledge(self) -> None:
-        """Let the server forget what the last checkpoint has; nothing else moves the slot."""
+        """Acknowledge the last checkpoint's LSN; nothing else advances the slot."""
         self._receiver.acknowledge(self._checkpoints.lsn)
 
     # Between batches
 
     def _query_target(self) -> Lsn:
-        """Return the end of all that had committed when the run began."""
+        """Return the end of all commits from before the start of the run."""
         return self._catalog.run(lambda connection: query_sent_end(connection, self._context.identity.slot))
 
     def _refresh_if_due(self) -> bool:
-        """Refresh the catalog if that is due; return whether the server's tables are known."""
+        """Refresh the catalog if due; return whether the server's tables are known."""
         is_due = self._catalog.is_due or self._tables.is_description_due(self._checkpoints.lsn)
         if is_due or not self._knows_tables:
             self._knows_tables = self._refresh_catalog() or self._knows_tables
         return self._knows_tables
 
     def _refresh_catalog(self) -> bool:
-        """Take the server's tables as they are, and what people ask for; return whether that was possible."""
+        """Take the server's tables and the stored requests; return False if the server's tables cannot be read now."""
         self._checkpoints.check_writer()
         timeline, server_tables = self._receiver.timeline, self._catalog.query_tables()
         if server_tables is None:
             return False
         self._tables.follow(server_tables, 0 if timeline is None else timeline.id, self._checkpoints.lsn)
-        # Requests may be older than this process; only now the tables are known.
+        # Requests may be older than this process; their tables are known from here on.
         for path, request in take_requests(self._context.storage, passing(self._context.observer, WarningIssued)):
             self._tables.load_named(request.resync)
             if request.part is not None:
-                # The request goes once the part is loaded.
+                # The request is deleted once the part is loaded.
                 self._tables.load_part(request.part)
                 continue
             if request.skip is not None:
                 if not self._tables.skip(*request.skip):
                     continue
-                # A later process goes on with the changes after it.
+                # From this checkpoint on, a later process applies the changes after the skipped commit.
                 self._save_checkpoint(self._checkpoints.lsn)
             self._context.storage.delete(path)
         return True
 
     def _finish(self, target: Lsn) -> bool:
-        """Return whether the tables have all that committed before `target`; the run has ended then.
+        """Return whether the tables have all commits before `target`, after which the run ends.
 
-        Raises TablesStoppedError if some tables are stopped, PartError if a part that was asked for is not loaded.
+        Raises TablesStoppedError if tables are stopped, and PartError if a requested part was not loaded.
         """
         if self._checkpoints.lsn < target or not self._tables.are_up_to_date:
             return False
-        # Things that the stream does not report may have changed since the last refresh.
+        # Facts that the stream does not report may have changed since the last refresh.
         if not self._refresh_catalog():
             return False
-        # A load whose time comes during the upkeep is not begun any more.
+        # A load that becomes due during the upkeep does not begin.
         behind = self._tables.behind
         if not self._tables.are_up_to_date:
             return False

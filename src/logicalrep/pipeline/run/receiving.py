@@ -31,12 +31,12 @@ _LEAST_GATHERING, _LONGEST_GATHERING = 0.05, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Whole transactions, one after another."""
+    """Consecutive whole transactions."""
 
     parts: Sequence[TableChanges]
-    """Changes of one table each, in their order; a table may have several parts."""
+    """The changes in order, each part of one table; a table may have several parts."""
     end: Lsn
-    """Every commit before this LSN is among them or among those taken before."""
+    """The end: every commit before this LSN was taken with this batch or an earlier one."""
 
     @property
     def commit_timestamp(self) -> datetime | None:
@@ -46,17 +46,17 @@ class Changes:
 
 
 def gathering_for(every: float) -> float:
-    """Return the least time between two rounds of few messages, where batches are `every` seconds apart.
+    """Return the least seconds between two rounds of few messages, for batches that are `every` seconds apart.
 
-    Decoding a round costs milliseconds, however small it is. What is late for a batch comes with the next one.
+    Decoding a round costs milliseconds, however small it is; late messages join the next batch.
     """
     return min(max(every / 4, _LEAST_GATHERING), _LONGEST_GATHERING)
 
 
 class ChangeReceiver(SlotReceiver):
-    """A receiver that runs ahead of the batches, until it has as much as it may hold.
+    """A receiver that runs ahead of the batches up to its limit.
 
-    What is more than it may have in memory is held in temporary files; a single transaction may be larger than all.
+    It holds changes beyond its memory limit in temporary files; a single transaction may exceed the total limit.
     """
 
     def __init__(
@@ -76,10 +76,10 @@ class ChangeReceiver(SlotReceiver):
             settings: the server.
             slot: the slot's name.
             options: the options of the slot's session.
-            state: the last checkpoint; every commit before its LSN is stored safely, and is not sent again.
-            waiting: how a server is waited for that is away, or just for how many seconds.
-            traffic: the counts of an earlier receiver, which are continued.
-            limits: what it may hold, and the least time between two rounds of few messages.
+            state: the last checkpoint: every commit before its LSN is stored durably, and is not sent again.
+            waiting: the wait for a server that is away, or its seconds.
+            traffic: the counts of an earlier receiver, to be continued.
+            limits: the limits of memory and files, and the least time between two rounds of few messages.
         """
         assembler = Assembler(memory_limit=limits.received_bytes)
         super().__init__(
@@ -100,7 +100,7 @@ class ChangeReceiver(SlotReceiver):
         )
         self._limits = limits
         self._decoder = ChangeDecoder()
-        # Received and not yet taken: rows of whole transactions, then those of one that is being received.
+        # Received and not yet taken: whole transactions, then the one that is being received.
         self._whole = RowBuffer()
         self._open = RowBuffer()
         self._position = Lsn(0)
@@ -121,12 +121,11 @@ class ChangeReceiver(SlotReceiver):
 
     @property
     def has_changes(self) -> bool:
-        """Whether there are changes to take."""
         return self._whole.has_changes
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is received until what there is has been taken."""
+        """Whether the receiver is at its limit, and waits until `take`."""
         return self._size >= self._limits.held_bytes
 
     @property
@@ -134,11 +133,11 @@ class ChangeReceiver(SlotReceiver):
         return self._whole.size + self._open.size
 
     def is_behind(self, lsn: Lsn) -> bool:
-        """Return whether commits before an LSN are still to be received."""
+        """Return whether not all commits before an LSN have been received."""
         return self._position < lsn
 
     def take(self) -> Changes:
-        """Return what has been received, and hold it no more."""
+        """Return and release the received whole transactions. Raises the error that ended the thread."""
         with self._changed:
             self._check()
             taken, self._whole = self._whole, RowBuffer()
@@ -146,30 +145,30 @@ class ChangeReceiver(SlotReceiver):
             return Changes(taken.parts, self._position)
 
     def acknowledge(self, lsn: Lsn) -> None:
-        """Let the server forget every commit before an LSN: all that was taken up to it is stored safely."""
+        """Acknowledge every commit before an LSN to the server: all of them are stored durably."""
         self._acknowledged = max(self._acknowledged, lsn)
 
     @property
     def acknowledged(self) -> Lsn:
-        """Every commit before it is stored safely."""
+        """The acknowledged LSN: every commit before it is stored durably."""
         return self._acknowledged
 
     @property
     def server_started(self) -> str:
-        """The time at which the server had started, in seconds since 1970."""
+        """The start time of the server, in seconds since 1970."""
         return self.replication.server_started
 
     def history_before(self, lsn: Lsn) -> History | None:
-        """Return the evidence of an LSN that is not before the acknowledged one; None if there is none yet."""
+        """Return the evidence of an LSN that is not before the acknowledged one; None without evidence."""
         return self.replication.history_before(lsn)
 
     def restart_session(self, after: Lsn) -> None:
-        """Have a new session of the server begin once every commit before an LSN is acknowledged."""
+        """Restart the server's session once every commit before an LSN is acknowledged."""
         self._begins_after = after
 
     @property
     def is_renewal_pending(self) -> bool:
-        """Whether the session is one from before `restart_session`, until what there is has been acknowledged."""
+        """Whether the session requested by `restart_session` has not begun yet."""
         return self._begins_after is not None
 
     # In the thread

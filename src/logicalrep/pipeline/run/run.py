@@ -1,4 +1,4 @@
-"""`logicalrep.replicate`: a database's tables kept as Delta tables."""
+"""`logicalrep.replicate`: replicates a database's tables to Delta Lake or Iceberg."""
 
 from __future__ import annotations
 
@@ -58,45 +58,44 @@ from logicalrep_runtime.columnar.compiling import announcing_compilation
 from logicalrep_runtime.errors import LogicalRepError
 
 _MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
-"""The number of ends of a Java within some seconds that ends the command too."""
+"""The number of engine failures, and the seconds within which they end the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicateCall(ReplicateSettings):
-    """The arguments of `replicate`: its settings, and those of the call itself."""
+    """The arguments of `replicate`: its settings, an observer and a stop event."""
 
     observer: Observer | None = field(
-        default=None, metadata={"doc": "The observer of what happens; by default nobody."}
+        default=None, metadata={"doc": "The observer of the run's events; none by default."}
     )
-    stop: threading.Event | None = field(
-        default=None, metadata={"doc": "Ends the call after the batch that is being applied."}
-    )
+    stop: threading.Event | None = field(default=None, metadata={"doc": "Ends the call after the current batch."})
 
 
 @takes(ReplicateCall)
 def replicate(call: ReplicateCall) -> None:
-    """Keep the tables of a database as Delta tables. Needs `logicalrep[replicate]`, or else `logicalrep[local]`.
+    """Replicate the tables of a database to Delta Lake or Iceberg tables.
 
-    It makes what the server lacks, loads the rows that are there, and applies what is committed, exactly once, whenever
-    the process is killed. The same call goes on where the last one ended. The work runs on the active Spark session, or
-    on a local one of its own; with `engine="local"` it runs in processes of this machine, without Spark and Java.
+    Needs `logicalrep[replicate]`, or `logicalrep[local]` for the local engine. replicate creates the publication and
+    the slot, loads the tables, and applies every commit exactly once. Kill it at any time: the same call resumes where
+    it stopped. The work runs on the active Spark session, or on a new local one; with `engine="local"` it runs in
+    processes of this machine, without Spark and Java.
 
     Raises:
         OptionError: an argument has an invalid value.
-        ConfigError: `config` has mistakes, or names a table or a column that is not there; the text has all of them.
-        MaskKeyError: columns are hashed, and the environment does not have their key in LOGICALREP_MASK_KEY.
+        ConfigError: `config` has mistakes, or names a missing table or column; the text lists all mistakes.
+        MaskKeyError: columns are hashed, and the environment has no key in LOGICALREP_MASK_KEY.
         ListenError: the page cannot be served at `listen`.
-        UnmetError: the server or the role does not meet all requirements, the publication among them; nothing was made.
-            The text has a line for each, and `script` the SQL after which all are met.
-        PublicationNeededError: the publication has to be changed by somebody else since; the text has the statements.
+        UnmetError: the server or the role does not meet a requirement; nothing was created. The text has a line for
+            each unmet requirement, and `script` the SQL that meets all of them.
+        PublicationNeededError: another role must change the publication; the text has the statements.
         StateError: the destination belongs to another server, database, slot or publication.
         SlotError: the slot is lost, or another process reads it.
         FormatError: the library of the format is not installed.
-        EngineError: the engine's libraries are not installed, or its processes end again and again.
+        EngineError: the engine's libraries are not installed, or its processes keep ending.
         ConnectError: the server was away for too long.
         StorageError: the destination cannot be written.
         PausedError: with `once`, the destination is paused.
-        TablesStoppedError: with `once`, some tables are stopped; the others are up to date.
+        TablesStoppedError: with `once`, tables are stopped; all other tables are up to date.
 
     Example:
         >>> import logicalrep
@@ -114,15 +113,15 @@ def replicate_with(
     shared: SharedSpark | None = None,
     limits: Limits | None = None,
 ) -> None:
-    """Do what `replicate` does, with settings.
+    """Replicate as `replicate` does, from settings.
 
     Args:
         settings: the settings.
-        observer: the observer of what happens.
-        stop: ends the call after the batch that is being applied.
-        engine: runs the work in place of the one that the settings name.
-        shared: the Spark of another process, in place of one that is started for the settings.
-        limits: what the run may hold and how often it does things, in place of the limits of the settings.
+        observer: the observer of the run's events.
+        stop: ends the call after the current batch.
+        engine: the engine, instead of the one that the settings name.
+        shared: another process's Spark, instead of a new one.
+        limits: the limits, instead of the settings' limits.
     """
     stop, observed = stop or threading.Event(), Observed()
     with ExitStack() as stack:
@@ -144,7 +143,7 @@ def replicate_with(
             pass
         except Exception as error:
             if stop.is_set() and isinstance(error, LogicalRepError | psycopg.Error):
-                # The end was asked for. What is at the destination is whole, and the next run goes on with it.
+                # The end was requested. The destination is consistent, and the next run resumes from it.
                 observer.on_event(WarningIssued(f"ended, and did not wait for this to pass: {error}"))
                 return
             observer.on_event(RunEnded(error, isinstance(error, PausedError)))
@@ -159,7 +158,7 @@ def _serve(
     stop: threading.Event,
     start: Callable[[], AbstractContextManager[Engine]],
 ) -> None:
-    """Serve the figures if that is asked for, and follow; start an engine anew that has ended."""
+    """Serve the figures if `listen` is set, and follow; restart an engine that ended."""
     Identity.read(storage)
     refuse_missing_format(settings.format)
     if settings.once:
@@ -179,9 +178,7 @@ def _serve(
                 ended.append(time.monotonic())
                 if stop.is_set() or (len(ended) == _MOST_STARTS and ended[-1] - ended[0] < _STARTS_WITHIN):
                     raise
-                observer.on_event(
-                    WarningIssued(f"{error.description}; it is started again, and the tables go on where they are")
-                )
+                observer.on_event(WarningIssued(f"{error.description}: replicate restarts it, and replication resumes"))
 
 
 def follow(
@@ -213,10 +210,10 @@ def follow(
         traffic=observed.traffic,
         limits=replace(limits, round_seconds=gathering_for(0 if settings.once else settings.every)),
     )
-    # The receiver holds the slot, and so keeps other writers from the destination.
+    # The receiver holds the slot, which keeps other writers from the destination.
     with receiving as receiver, naming_remedies(identity.slot, receiver):
         receiver.wait_until_started()
-        # A process that had the slot before, and was stopped, finds its next number taken. Nobody copies rows now.
+        # A suspended process that held the slot before finds its next state number taken. No process copies rows now.
         states = States(storage)
         states.write(states.last.without_progress)
         guard.store()
@@ -254,7 +251,7 @@ def follow(
                 stop=stop,
                 proven_before=proven_before(state, receiver.server_started),
             )
-            # The wait for the server ends first, so that no thread waits for it any more.
+            # The wait for the server ends first, so that no thread keeps waiting for it.
             with _loader(context, receiver) as loader, server:
                 manager = TableManager(context, states, catalog, loader, guard, pool)
                 if states.last.lsn:
@@ -264,7 +261,6 @@ def follow(
 
 
 def _loader(context: RunContext, receiver: ChangeReceiver) -> LoadQueue:
-    """Return the threads that load tables, until their context ends."""
     ending = threading.Event()
     waiting = Wait(stop=ending, say=passing(context.observer, WaitReported), interval=WRITERS_INTERVAL)
     copying = SnapshotCopy(context, waiting, Renewal(context.settings.connection, receiver, waiting))

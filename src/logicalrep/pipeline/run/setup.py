@@ -54,24 +54,23 @@ class Prepared:
 def prepare(
     settings: ReplicateSettings, storage: Storage, observer: Observer, stop: threading.Event, waiting: Wait
 ) -> Prepared:
-    """Make what is not there yet: the destination's identity, then the publication, then the slot.
+    """Create the destination's identity, then the publication, then the slot, unless they exist.
 
-    It begins anew after a connection has broken, and finds then what it has made; `waiting` says how the server is
-    waited for.
+    After a broken connection it starts over, and finds what it has created; `waiting` is the wait for the server.
 
     Raises:
-        ConfigError: the settings by table name a table or a column that is not there.
-        StateError: the destination, or the slot, belongs to something else.
+        ConfigError: the settings by table name a missing table or column.
+        StateError: the destination, or the slot, is in use for another purpose.
         StorageError: the destination cannot be written.
-        UnmetError: the server or the role does not meet a requirement; nothing was made.
+        UnmetError: the server or the role does not meet a requirement; nothing was created.
         SlotError: the slot is lost.
         ConnectError: the server was away for too long.
-        Ended: `stop` was set while it waited.
+        Ended: `stop` was set during the wait.
     """
-    # A password may be sent at once.
+    # These warnings come first: connecting may send a password.
     for warning in settings.connection.warnings:
         observer.on_event(WarningIssued(warning))
-    # A destination that cannot be read is found before anything is made.
+    # Read the destination before creating anything: it may be unreadable.
     state = State.read(storage)
     return retry(lambda: _prepare_with(settings, storage, state, observer, stop), waiting)
 
@@ -82,7 +81,7 @@ def _prepare_with(
     with settings.connection.connect() as connection, _bound_lock_waits(connection):
         identity = _claim_identity(connection, settings, storage)
         needs = _needs(settings, identity)
-        # It raises where the slot is lost, which no script of SQL helps.
+        # A lost slot raises here: no SQL script restores it.
         existing_slot = _find_slot(connection, identity, state)
         plan = query_plan(connection, identity.publication, settings)
         query_requirements(connection, plan, needs, is_first=not state.lsn).refuse_unmet()
@@ -96,7 +95,7 @@ def _prepare_with(
         published = ensure_publication(connection, identity.publication, settings)
         for warning in published.warnings:
             observer.on_event(WarningIssued(warning))
-        # Earlier servers have no such option, which the checks tell.
+        # Earlier servers lack this option, which the checks report.
         if needs.origin is not None and server_major(connection) >= 16:
             foreign = query_foreign_rows(connection, published.listed)
             if foreign is not None:
@@ -112,7 +111,7 @@ def _prepare_with(
             keep_on_standbys(settings.connection, identity.slot)
         for warning in check(connection, replace(needs, makes_publications=False)):
             observer.on_event(WarningIssued(warning))
-        # A transaction that has written keeps the new slot waiting, for as long as it takes.
+        # Creating the slot waits for open transactions that have written, without a limit.
         connection.execute("SET lock_timeout = 0")
         with settings.connection.connect() as second_connection:
             writers = Wait(stop=stop, say=passing(observer, WaitReported), interval=WRITERS_INTERVAL)
@@ -121,8 +120,8 @@ def _prepare_with(
         if state.lsn and slot.confirmed.lsn > state.lsn:
             raise SlotError(
                 f"replication slot {identity.slot!r} is at {slot.confirmed.lsn}, but the tables are at {state.lsn}: "
-                "another reader moved it, and the changes between are gone; run logicalrep resync --all with the same "
-                "--dsn and --to, and give each reader a slot of its own",
+                "another reader advanced it, and the changes between are lost; run logicalrep resync --all with the "
+                "same --dsn and --to, and give each reader its own slot",
                 code="POSITION_PASSED",
             )
         if state.lsn:
@@ -138,10 +137,10 @@ def _prepare_with(
 
 
 def query_unmet(settings: ReplicateSettings) -> Requirements:
-    """Return what a run with these settings lacks; nothing is made but the destination's names of slot and publication.
+    """Return the unmet requirements of a run; only the destination's names of slot and publication are created.
 
     Raises:
-        StateError: the destination, or the slot, belongs to something else.
+        StateError: the destination, or the slot, is in use for another purpose.
         StorageError: the destination cannot be written.
         SlotError: the slot is lost.
         ConnectError: the server was away for too long.
@@ -176,7 +175,7 @@ def _query_mistakes(
     settings: ReplicateSettings,
     tables: Collection[TableName],
 ) -> list[str]:
-    """Return the mistakes of the settings by table, given the tables that are, or are to be, published."""
+    """Return the mistakes of the settings by table, for the tables that are or will be published."""
     meant = [table for table in tables if plan.includes(table)]
 
     def described(name: TableName) -> TableSpec | None:
@@ -205,21 +204,21 @@ def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot
     """Return the destination's slot; None before the first start. Raises SlotError if it is lost."""
     slot = find_slot(connection, identity.slot)
     if (slot is not None and slot.lost is not None) or (slot is None and state.lsn):
-        raise _slot_lost(identity.slot, "gone" if slot is None else f"lost ({slot.lost})", state.lsn)
+        raise _slot_lost(identity.slot, "missing" if slot is None else f"lost ({slot.lost})", state.lsn)
     return slot
 
 
 def _slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
-    """Return the error of a destination whose slot is lost or gone, and that has every commit before an LSN."""
+    """Return the error for a lost slot of a destination that has every commit before an LSN."""
     return SlotError(
         f"replication slot {slot!r} is {why}, and with it the changes since {lsn}: run logicalrep resync --all with "
-        "the same --dsn and --to, which makes a new slot and loads all tables",
+        "the same --dsn and --to, which creates a new slot and reloads all tables",
         code="SLOT_LOST",
     )
 
 
 def _check_position(settings: ReplicateSettings, state: State, identity: Identity, slot: Slot) -> None:
-    """Raise SlotError if the tables have commits that the server does not have."""
+    """Raise SlotError if the tables have commits that the server lacks."""
     reason = outside_wal_reason(settings.connection, slot, state.position(identity.system_identifier))
     if reason is not None:
         raise _diverged(reason)
@@ -228,15 +227,15 @@ def _check_position(settings: ReplicateSettings, state: State, identity: Identit
 def _diverged(reason: str) -> SlotError:
     return SlotError(
         f"{reason}; the tables have commits that this server may not have: run logicalrep resync --all with the "
-        "same --dsn and --to, which loads all tables",
+        "same --dsn and --to, which reloads all tables",
         code="WAL_DIVERGED",
     )
 
 
 def proven_before(state: State, server_started: str) -> Lsn | None:
-    """Return the end of what a server, which started at that time, is proven to have; None if it has all.
+    """Return the LSN up to which the server provably has all commits that were read; None if it has all of them.
 
-    The receiver of the slot has proven the state's position.
+    The slot's receiver has proven the state's position; `server_started` is the server's start time.
     """
     history = state.history
     return None if history is not None and history.server_started == server_started else state.lsn
@@ -244,7 +243,7 @@ def proven_before(state: State, server_started: str) -> Lsn | None:
 
 @contextmanager
 def naming_remedies(slot: str, receiver: ChangeReceiver) -> Iterator[None]:
-    """Have the errors of a slot that its receiver has lost say what helps a destination."""
+    """Add the destination's remedy to errors of a slot that its receiver has lost."""
     try:
         yield
     except SlotError as error:
@@ -257,14 +256,14 @@ def naming_remedies(slot: str, receiver: ChangeReceiver) -> Iterator[None]:
 
 @contextmanager
 def _bound_lock_waits(connection: Connection) -> Iterator[None]:
-    """Wait for sessions that alter a table, but not for ever: the list of a publication's tables waits for them too."""
+    """Bound the wait for sessions that alter a table, as the list of a publication's tables waits for them too."""
     connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
     try:
         yield
     except LOCKED:
         raise PublicationNeededError(
-            "another session has locked a table that is or will be published, as ALTER TABLE does: run the same line "
-            "once it has ended"
+            "another session has locked a table that is or will be published, as ALTER TABLE does: run the same "
+            "command once that session has ended"
         ) from None
 
 
@@ -277,7 +276,7 @@ def _claim_identity(connection: Connection, settings: ReplicateSettings, storage
     ):
         raise StateError(
             f"replication slot {settings.slot!r} exists, and {storage.uri} has not been replicated with it: its "
-            "changes belong to another reader. Name another slot, or leave --slot out",
+            "changes belong to another reader. Name another slot, or omit --slot",
             code="SLOT_EXISTS",
         )
     return Identity.claim(
@@ -294,11 +293,11 @@ def _claim_identity(connection: Connection, settings: ReplicateSettings, storage
 def _refuse_catalog(
     connection: Connection, settings: ReplicateSettings, state: State, tables: Collection[TableName]
 ) -> None:
-    """Refuse a catalog in which two tables would have one name, or that is among the tables itself.
+    """Refuse a catalog with a name conflict, or whose own tables are replicated.
 
     Raises:
-        CatalogNameError: two tables would have one name.
-        StateError: each commit to the catalog would be replicated, by another commit.
+        CatalogNameError: two tables would have the same name.
+        StateError: each commit to the catalog would be replicated by another commit.
     """
     catalog = settings.table_catalog
     if catalog is None:
@@ -314,7 +313,7 @@ def _refuse_catalog(
         with ConnectionSettings(catalog.uri).connect() as of_catalog:
             if query_server_identity(of_catalog) == query_server_identity(connection):
                 raise StateError(
-                    f"the catalog {catalog.shown} is in the database that is replicated, and its tables are among the "
-                    "replicated ones, so that each commit would make another: use another database for it, or leave "
-                    "its tables out with --exclude-tables '*.iceberg_*'"
+                    f"the catalog {catalog.shown} is in the replicated database, and its tables are replicated, so "
+                    "that each commit would cause another: use another database for the catalog, or exclude its tables "
+                    "with --exclude-tables '*.iceberg_*'"
                 )
