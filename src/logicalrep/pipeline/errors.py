@@ -1,4 +1,4 @@
-"""The errors and ends that the work on tables raises, for those who decide what becomes of it."""
+"""The errors and ends of the work on tables, which decide whether a table is reloaded, waits or stops."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class NeedsResync(LogicalRepError, RuntimeError):  # noqa: N818
-    """Changes that do not fit the table as it is: it has to be loaded anew."""
+    """Changes that do not fit the stored table, which must be reloaded."""
 
     code = "TABLE_DIFFERS"
 
 
 class MissingRows(NeedsResync):
-    """Updated or deleted rows that are not in the table."""
+    """Updated or deleted rows that the table lacks."""
 
 
 class NeedsTexts(Exception):  # noqa: N818
-    """Changes with the first values that their columns' types cannot hold, and whose texts have no column yet."""
+    """Values that their columns' types cannot hold, and whose texts have no column yet."""
 
     def __init__(self, names: Iterable[str]) -> None:
         """Take the names of these columns on the server."""
@@ -28,11 +28,11 @@ class NeedsTexts(Exception):  # noqa: N818
 
 
 class NotProvenYetError(Exception):
-    """Rows that a later look at the server may prove."""
+    """Rows that a later query of the catalog may prove."""
 
 
 class RefusedCommit(Exception):  # noqa: N818
-    """A commit whose changes a table does not take; it has all those before it."""
+    """A commit that a table refused; the table has all earlier commits."""
 
     def __init__(self, lsn: Lsn, error: Exception) -> None:
         """Take the commit's LSN, and the error of its changes."""

@@ -1,4 +1,4 @@
-"""The parts that all of a run share."""
+"""The shared parts of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from logicalrep_runtime.scalars import Lsn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """The facts and the helpers of one run; it is made when all of them are there, and does not change."""
+    """The facts and helpers of one run; constant once created."""
 
     settings: ReplicateSettings
     storage: Storage
@@ -33,16 +33,16 @@ class RunContext:
     indexes: KeyIndexes
     """The indexes of the tables' keys."""
     patience: Patience
-    """Repeats what the destination refuses."""
+    """Retries what the destination refuses."""
     stop: threading.Event
     """Ends the run once it is set."""
     proven_before: Lsn | None = None
-    """The end of what the server is proven to have of all that earlier processes read; None if it has all of it.
+    """The LSN up to which the server provably has all commits that earlier processes read; None if it has all of them.
 
-    The proof ends with the last checkpoint if the server was restarted since: it may have been put back to then.
+    It is the last checkpoint's LSN if the server was restarted since: the server may have been restored to that point.
     """
 
     @property
     def limits(self) -> Limits:
-        """What the run may hold in memory, and how often it does things."""
+        """The limits and intervals of the run."""
         return self.storage.limits

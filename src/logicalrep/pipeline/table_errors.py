@@ -1,7 +1,7 @@
-"""The errors of one table, which the other tables do not wait for, apart from those of the server or the destination.
+"""Distinguishes errors of one table, which stop that table alone, from errors of the server or the destination.
 
-An error is one table's unless it is known to be of something that all tables need: so an error that nobody foresaw
-stops one table, says so, and lets the others go on.
+An error belongs to one table unless it is known to concern all tables: so an unexpected error stops one table, is
+reported, and does not affect the other tables.
 """
 
 from __future__ import annotations
@@ -44,34 +44,34 @@ _SHARED_ERRORS = (
     MemoryError,
 )
 _SERVER_SQLSTATES = ("08", "28", "53", "57P")
-"""The beginnings of SQLSTATEs of a server that is gone, has no room, or does not let the role in."""
+"""The prefixes of SQLSTATEs of a server that is away, lacks resources, or rejects the role."""
 _RETRIABLE_SQLSTATES = ("25P", "40", "42P01", "53400", "57014", "72")
-"""Those of a statement that may succeed at another time: a time limit, a conflict, a table dropped meanwhile."""
+"""The prefixes of SQLSTATEs of statements that may succeed later: a timeout, a conflict, a dropped table."""
 
 
 CHANGE_ERRORS = (ColumnValueError, PartitionValueError, TextError)
-"""The errors of values in a table's changes, which another try does not mend: the commit can be skipped."""
+"""The errors of values in a table's changes, which a retry does not fix: the commit can be skipped."""
 
 
 def is_table_error(error: BaseException) -> bool:
-    """Return whether an error of the work on a table stops that table alone."""
+    """Return whether an error of the work on a table concerns that table alone."""
     if isinstance(error, psycopg.Error) and not isinstance(error, ConnectError):
         if error.sqlstate is None:
-            # A connection that broke, or libpq's own refusal.
+            # A broken connection, or an error of libpq itself.
             return not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
         return error.sqlstate == "53400" or not error.sqlstate.startswith(_SERVER_SQLSTATES)
     return isinstance(error, _TABLE_ERRORS) or (isinstance(error, Exception) and not isinstance(error, _SHARED_ERRORS))
 
 
 def is_retriable(error: psycopg.Error) -> bool:
-    """Return whether a table's error, of a statement, may be gone at the next try."""
+    """Return whether a statement that failed for a table may succeed at the next try."""
     return is_of_dropped_table(error) or (
         error.sqlstate is not None and error.sqlstate.startswith(_RETRIABLE_SQLSTATES)
     )
 
 
 def reason_of(error: BaseException) -> str:
-    """Return an error of one table in words, with its code."""
+    """Return the text of one table's error, with its code."""
     if isinstance(error, (LogicalRepError, RefusedCommit)):
         return str(error)
     if isinstance(error, psycopg.Error):
@@ -81,6 +81,6 @@ def reason_of(error: BaseException) -> str:
 
 
 def log_unexpected(table: TableName, error: BaseException) -> None:
-    """Log the traceback of an error that nobody foresaw; nothing for others."""
+    """Log the traceback of an unexpected error; nothing for other errors."""
     if isinstance(error, TableFailedError) or not isinstance(error, (LogicalRepError, RefusedCommit, psycopg.Error)):
-        _log.error("%s: the traceback of an error that was not foreseen", table, exc_info=error)
+        _log.error("%s: the traceback of an unexpected error", table, exc_info=error)

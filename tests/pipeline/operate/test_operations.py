@@ -311,7 +311,7 @@ def test_a_paused_place_is_stopped_until_it_is_resumed(
     assert main(["pause", *where]) == 0
     shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
     assert main(["replicate", "--once", *where]) == 3
-    assert "so that nothing is applied: run logicalrep resume" in capsys.readouterr().err
+    assert "and replicate applies nothing: run logicalrep resume" in capsys.readouterr().err
     # The server ends a connection that has not answered for this long.
     shop.execute(f"ALTER DATABASE {shop.value('SELECT current_database()')} SET wal_sender_timeout = '1s'")
 

@@ -492,7 +492,7 @@ def test_requests_that_no_command_writes_are_refused_each_with_a_line(db18: Data
         assert [*folder.iterdir()] == [], name
         assert len(warned.warnings) == 1, name
         warnings += warned.warnings
-    assert all("a request is refused, and deleted" in text and "object has no" not in text for text in warnings)
+    assert all("a request was invalid, and was deleted" in text and "object has no" not in text for text in warnings)
     # Requests of the right form, for a table that is not stopped, with a new slot, and for one that is not replicated.
     request_skip(Storage(str(tmp_path)), T, Lsn(5))
     resync(db18.settings, Storage(str(tmp_path)), [], new_slot=True)
@@ -593,7 +593,7 @@ def test_a_table_that_is_stopped_is_loaded_as_a_whole_only(db18: Database, tmp_p
     request_part(storage, part)
     stopped = replace(state.tables["public.t"], phase=Phase.STOPPED, error="a reason")
     States(storage).write(replace(state, tables={"public.t": stopped}))
-    with pytest.raises(PartError, match=r"is stopped: run logicalrep resync public\.t, which loads all of it"):
+    with pytest.raises(PartError, match=r"is stopped: run logicalrep resync public\.t, which reloads the whole table"):
         resync_part(db18.settings, storage, T, parse_condition("id < 60"))
     with pytest.raises(TablesStoppedError):
         run(db18, tmp_path)

@@ -1,7 +1,7 @@
 """A demonstration on one machine: `python -m logicalrep.pipeline.operate.demo`.
 
-It starts a PostgreSQL 18 under pgbench's load, replicates it into Delta tables meanwhile, and verifies that they are
-equal. It runs the commands that it prints.
+It starts PostgreSQL 18 under pgbench's load, replicates it to Delta tables meanwhile, and verifies them. It prints the
+commands that it runs.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _start(command: str, *arguments: str) -> subprocess.Popen[bytes]:
 def _wait_until_caught_up(
     lake: Path, connection: Connection, load: subprocess.Popen[bytes], replicate: subprocess.Popen[bytes]
 ) -> list[int]:
-    """Wait until the load has ended and the tables have all of it; return the lags meanwhile, in bytes."""
+    """Wait until the load has ended and the tables are up to date; return the lags meanwhile, in bytes."""
     storage, start, lags = Storage(str(lake)), query_wal_head(connection), []
     end = None
     deadline = time.monotonic() + _LONGEST_WAIT
@@ -100,7 +100,7 @@ def _wait_until_caught_up(
 
 
 def _picture(figures: list[int]) -> str:
-    """Return figures as bars of text, the highest of each part."""
+    """Return figures as bars of text, one for the peak of each part."""
     size = -(-len(figures) // _COLUMNS) or 1
     peaks = [max(figures[start : start + size]) for start in range(0, len(figures), size)]
     return "".join(_BARS[peak * (len(_BARS) - 1) // max(max(peaks), 1)] for peak in peaks)

@@ -1,4 +1,4 @@
-"""The end of replicating to a destination."""
+"""Ends the replication to a destination."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def drop(
     slot: str | None = None,
     publication: str | None = None,
 ) -> list[str]:
-    """Drop the slot, the publication if it was made for the destination, and the destination's own files.
+    """Drop the slot, the publication if it was created for the destination, and the destination's own files.
 
     Args:
         settings: the server.
         storage: the destination.
-        deletes_tables: whether the tables' files are removed too, and their names in the catalog.
-        catalog: the catalog that they are in; None without one.
-        slot: the slot, if it has not the default name of the destination.
-        publication: the publication, likewise.
+        deletes_tables: whether to delete the tables' files too, and their names in the catalog.
+        catalog: the catalog of the tables; None without one.
+        slot: the slot, unless it has the destination's default name.
+        publication: the publication, unless it has the destination's default name.
 
-    Returns what was done, a sentence each.
+    Returns a sentence for each action.
 
     Raises:
         StateError: nothing is replicated to the destination, or its tables are not in this catalog.
         StorageError: the catalog does not answer; nothing is dropped then.
         MalformedFileError: a file of the destination is damaged; nothing is dropped then.
         SlotError: a process still replicates to it.
-        UnconfirmedNameError: the destination names a slot or a publication that is neither its own nor named here.
+        UnconfirmedNameError: the destination's slot or publication is neither its default name nor the caller's.
     """
     identity, state = read_identity(storage), State.read(storage)
     identity.check_catalog(None if catalog is None else catalog.shown)
@@ -78,7 +78,7 @@ def drop(
         if _is_ours(tables, folder):
             tables.remove(folder)
         else:
-            # The state alone names it: another program's files may lie there.
+            # Only the state names this folder: it may hold another program's files.
             for path in storage.list(folder):
                 if DATA_FILE.fullmatch(path.removeprefix(f"{folder}/")):
                     storage.delete(path)
@@ -92,17 +92,17 @@ def drop(
 
 
 def _deletion_order(path: str) -> tuple[int, str]:
-    """Return a sort key for files of the destination: while one is there, `replicate` does not take it for a new one.
+    """Return a sort key for the destination's files: until all are deleted, the destination is not a new one.
 
-    A copy of the last state goes before the states, which are refused without them; older states go first.
+    The copy of the last state is deleted before the states: without them, replicate refuses it. Older states come first.
     """
     return next((rank for rank, start in enumerate(DELETED_LAST, 1) if path.startswith(start)), 0), path
 
 
 def _tables(stored: TableFormat, tables: Mapping[str, TableState]) -> dict[str, str | None]:
-    """Return the folders of tables, and of others that the destination got before, each with what it is to people.
+    """Return the folders of current and earlier tables, each with a description; companion tables have None.
 
-    The others are of earlier names, or are not replicated any more. Companion tables have no text.
+    Earlier tables had other names, or are no longer replicated.
     """
     texts: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
     folders = stored.find_folders()
@@ -118,7 +118,7 @@ def _tables(stored: TableFormat, tables: Mapping[str, TableState]) -> dict[str, 
 
 
 def _is_ours(tables: TableFormat, folder: str) -> bool:
-    """Return whether a stored table is one of this package, and not of another program."""
+    """Return whether this package wrote a stored table."""
     try:
         return tables.is_own(folder)
     except LogicalRepError:

@@ -1,4 +1,4 @@
-"""A running process's view of whether its destination is paused."""
+"""A running process's check whether its destination is paused."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _CHECK_AGAIN = 1.0
 
 
 class PauseCheck:
-    """Checks every second whether the destination is paused, and says so every minute."""
+    """Checks every second whether the destination is paused, and reports a pause every minute."""
 
     def __init__(self, context: RunContext, describe_retained: Callable[[], str]) -> None:
-        """Take the parts of the run, and the text on the WAL that the slot retains."""
+        """Take the run's parts, and a function that describes the WAL that the slot retains."""
         self._context = context
         self._describe_retained = describe_retained
-        # The time since when the destination is paused, and the wait for its end.
+        # The start time of the pause, and the wait for its end.
         self._pause: tuple[str, Wait] | None = None
         self._checked_at = -_CHECK_AGAIN
 
     def check(self) -> bool:
         """Return whether the destination is paused.
 
-        Raises PausedError with `once`: nothing may come to the tables for long.
+        Raises PausedError with `once`, as a pause may last long.
         """
         context, current_time = self._context, time.monotonic()
         if current_time - self._checked_at >= _CHECK_AGAIN:
@@ -37,7 +37,7 @@ class PauseCheck:
             since = context.patience.run(lambda: read_paused_since(context.storage))
             if since is None:
                 if self._pause is not None:
-                    context.observer.on_event(WaitReported("goes on, as the destination is not paused any more"))
+                    context.observer.on_event(WaitReported("resumes: the destination is no longer paused"))
                 self._pause = None
             elif self._pause is None or self._pause[0] != since:
                 self._pause = since, Wait(say=passing(context.observer, WaitReported))

@@ -1,4 +1,4 @@
-"""Tables, or parts of them, loaded again because somebody asks for it."""
+"""Requested reloads of tables, or of parts of tables."""
 
 from __future__ import annotations
 
@@ -49,27 +49,26 @@ def resync(
     publication: str | None = None,
     refuse: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Have tables loaded again; readers have the old rows until the new ones are whole.
+    """Request the reload of tables; readers have the old rows until the new rows are whole.
 
     Args:
         settings: the server.
         storage: the destination.
-        tables: the tables; none for all, which also makes a new slot where the slot is lost or was moved.
-        new_server: whether the server may be another one, which has taken the place of the one before: an upgraded one,
-            or one that was restored from a dump. All tables are loaded from it.
-        new_slot: whether a new slot is made for all tables in any case; no process may be running.
-        slot: the slot, if it has not the default name of the destination.
-        publication: the publication, likewise.
-        refuse: called before anything changes if no process is running; it raises an error if the caller could not load
+        tables: the tables; an empty sequence for all, which also replaces a slot that is lost or was advanced.
+        new_server: whether the server may replace the earlier one, such as an upgraded server or a restored dump. All
+            tables are reloaded from it.
+        new_slot: whether to replace the slot in any case; no process may be running.
+        slot: the slot, unless it has the destination's default name.
+        publication: the publication, unless it has the destination's default name.
+        refuse: called before anything changes if no process is running; raises an error if the caller could not load
             the tables.
 
-    Returns whether a running process does it; otherwise the next one does.
+    Returns True if a running process takes the request, and False if the next process will.
 
     Raises:
-        StateError: nothing is replicated to the destination, or it has no such table, or it has those of another
-            server.
-        UnconfirmedNameError: the slot is to be dropped, and the destination names a slot or a publication that is
-            neither its own nor named here.
+        StateError: nothing is replicated to the destination, it lacks a table, or it belongs to another server.
+        UnconfirmedNameError: the slot would be dropped, and the destination's slot or publication is neither its
+            default name nor the caller's.
     """
     identity, states = read_identity(storage), States(storage)
     state = states.last
@@ -92,7 +91,7 @@ def resync(
             or new_slot
             or current_slot is None
             or current_slot.lost is not None
-            # A slot that is behind does not prove that the server has what the tables have.
+            # A slot at another position does not prove that the server has all commits of the tables.
             or current_slot.confirmed.lsn != state.lsn
             or outside_wal_reason(settings, current_slot, state.position(system)) is not None
         )
@@ -100,7 +99,7 @@ def resync(
             confirm_names(storage, identity, slot=slot, publication=publication)
             if current_slot is not None:
                 drop_slot(connection, identity.slot)
-            # Nothing of the old slot counts any more.
+            # OIDs and positions of the old slot are no longer valid.
             tables_without_oids = {name: replace(table, oid=None) for name, table in state.tables.items()}
             states.write(State(tables=tables_without_oids, until=state.until))
     buffer = ChangeBuffer(storage)
@@ -109,7 +108,7 @@ def resync(
             buffer.remove(table.folder)
             buffer.save_pending_load(TableLoad(table.folder, ASKED_FOR, table.load))
     if is_other:
-        # It comes last: until then the command can be run again.
+        # The identity changes last: until then the command can be repeated.
         identity.replace_server(storage, system_identifier=system, database=database)
     return False
 
@@ -122,22 +121,21 @@ def resync_part(
     *,
     refuse: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Have a part of a table loaded again: its rows are put in by key, and keys that the server does not have go.
+    """Request the reload of a part of a table: rows are replaced by key, and keys that the server lacks are removed.
 
     Args:
         settings: the server.
         storage: the destination.
-        name: the table; or a partition of one, whose rows alone are meant.
-        condition: the condition of the rows, on columns of the key alone; None for all rows of a partition.
+        name: the table, or a partition to reload alone.
+        condition: the condition of the rows, only on key columns; None for all rows of a partition.
         refuse: as for `resync`.
 
-    Returns whether a running process does it; otherwise the next one does.
+    Returns True if a running process takes the request, and False if the next process will.
 
     Raises:
-        StateError: nothing is replicated to the destination, or it has no such table, or it has those of another
-            server.
-        PartError: the table is stopped, or is no table any more.
-        ConditionError: the condition does not tell the rows, or the table has no key that the server knows.
+        StateError: nothing is replicated to the destination, it has no such table, or it belongs to another server.
+        PartError: the table is stopped, or was dropped on the server.
+        ConditionError: the condition does not identify rows, or the table has no key that the server knows.
     """
     identity, state = read_identity(storage), State.read(storage)
     names = [table_name(text) for text in state.tables]
@@ -153,12 +151,12 @@ def resync_part(
                 raise StateError(f"{storage.uri} has no table {name}; it has {', '.join(state.tables) or 'none'}")
             table, partition = TableName(*stored_tables[0][:2]), RequestedPartition(stored_tables[0][2], name)
         if state.tables[str(table)].state is Standing.STOPPED:
-            raise PartError(f"{table} is stopped: run logicalrep resync {table}, which loads all of it")
+            raise PartError(f"{table} is stopped: run logicalrep resync {table}, which reloads the whole table")
         part = RequestedPart(table, condition, partition)
         publications = (identity.publication,)
         described = query_description(connection, table, publications, read_known_settings(storage).of(table))
         if described is None:
-            raise PartError(f"the server has no table {table} any more")
+            raise PartError(f"the server no longer has a table {table}")
         check_condition(connection, described, publications, part)
         slot = find_slot(connection, identity.slot)
         is_running = slot is not None and slot.active_pid is not None
@@ -168,7 +166,7 @@ def resync_part(
     return is_running
 
 
-# The tables above a partition.
+# The ancestors of a partition.
 _PARTITION = """
 WITH RECURSIVE above AS (
     SELECT class.oid AS partition, class.oid FROM pg_class AS class
@@ -184,29 +182,29 @@ JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
 
 
 def query_known_tables(settings: ConnectionSettings, storage: Storage) -> tuple[TableName, ...]:
-    """Return the tables of a destination that can be loaded again, so that no other one comes to them."""
+    """Return the tables of a destination that can be reloaded; tables that it does not have are not among them."""
     names = [table_name(name) for name in State.read(storage).tables]
     with settings.connect() as connection:
         published = query_published_tables(connection, (read_identity(storage).publication,))
-        # Another server may lack the publication, which is made there then.
+        # A new server may lack the publication, which the run creates there.
         return tuple(name for name in names if (name in published if published else exists(connection, name)))
 
 
 def read_known_settings(storage: Storage) -> StoredSettings:
-    """Return the settings with which a destination's tables were loaded, so that they can be loaded again like that."""
+    """Return the settings of a destination's tables, with which they can be reloaded."""
     stored = StoredSettings.read(storage)
     if stored is None and State.read(storage).tables:
-        # Without the settings, columns that are masked or left out would be loaded in clear.
+        # Without the settings, masked or omitted columns would be loaded in clear.
         raise MalformedFileError(
-            f"the settings of the tables in {storage.uri} are not there: run replicate with --config"
+            f"the settings of the tables in {storage.uri} are missing: run replicate with --config"
         )
     return stored or StoredSettings()
 
 
 def refuse_unknown_masks(storage: Storage, catalog: CatalogSettings | None) -> None:
-    """Raise StateError if anything at a destination says that columns are masked or left out.
+    """Raise StateError if a destination has masked or omitted columns.
 
-    The destination may have been changed by others, so that the masks come from the operator alone.
+    Others may have changed the destination, so that only the operator's masks are trusted.
     """
     identity, stored = read_identity(storage), read_known_settings(storage)
     masked = {str(name) for name, settings in stored.tables.items() if settings.protected}

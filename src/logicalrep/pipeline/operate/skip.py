@@ -1,4 +1,4 @@
-"""The way past a commit that a table does not take: its changes of that table are left out, as somebody asks for it."""
+"""Requests to skip a commit that a table refused."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class SkipError(LogicalRepError, ValueError):
 
 
 def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: Lsn) -> bool:
-    """Have the changes of one commit left out of one table, which is stopped at it, and go on with the later ones.
+    """Request that a table skips the commit at which it is stopped, and applies the later changes.
 
-    The process that replicates checks the same again: it leaves out no other commit.
+    The replicating process repeats these checks: it skips no other commit.
 
     Args:
         settings: the server.
@@ -32,12 +32,11 @@ def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: 
         table: the table.
         lsn: the LSN of the commit, as `logicalrep status` shows it.
 
-    Returns whether a running process does it; otherwise the next one does.
+    Returns True if a running process takes the request, and False if the next process will.
 
     Raises:
-        SkipError: the table is not stopped at this commit, or its changes since are not buffered.
-        StateError: nothing is replicated to the destination, or it has no such table, or it has those of another
-            server.
+        SkipError: the table is not stopped at this commit, or its later changes are not buffered.
+        StateError: nothing is replicated to the destination, it has no such table, or it belongs to another server.
 
     Example:
         >>> skip(settings, Storage("./lake"), TableName("public", "orders"), Lsn("0/1A2B3C8"))
@@ -51,11 +50,11 @@ def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: 
         raise SkipError(f"{table} is not stopped: there is no commit to skip")
     if state.refused is None:
         raise SkipError(
-            f"{table} is not stopped at a commit, or its changes since are not buffered any more: run logicalrep "
-            f"resync {table} with the same --dsn and --to"
+            f"{table} is not stopped at a commit, or its later changes are no longer buffered: run logicalrep resync "
+            f"{table} with the same --dsn and --to"
         )
     if Lsn(state.refused) != lsn:
-        raise SkipError(f"{table} is stopped at the commit {state.refused}, and not at {lsn}")
+        raise SkipError(f"{table} is stopped at the commit {state.refused}, not at {lsn}")
     with settings.connect() as connection:
         system, database = query_server_identity(connection)
         identity.check(system_identifier=system, database=database)

@@ -1,4 +1,4 @@
-"""The progress of a destination, and its slot as the server describes it."""
+"""The progress of a destination and of its slot on the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from logicalrep.postgres.slots.slot import Slot, find_slot
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A destination and its server at one moment."""
+    """The state of a destination and of its server."""
 
     slot: str
     publication: str
@@ -27,35 +27,35 @@ class Status:
     lsn: str
     """Every commit before it is in the tables that follow."""
     lag_bytes: int | None
-    """The bytes of WAL that the server has written since; None if the slot is gone, or was not made yet."""
+    """The bytes of WAL that the server has written since; None without a slot."""
     lag_seconds: float | None
-    """The most that the tables may be behind, in seconds: the time since the last commit in them, or since they last
-    had all that was committed, whichever is later. 0 if the server has written no WAL since; None if that is unknown.
+    """The most seconds that the tables may lag: since their last commit, or since they last had all commits,
+    whichever is later. 0 if the server has written no WAL since; None if unknown.
     """
     retained_bytes: int | None
-    """The bytes of WAL that the slot keeps the server from removing."""
+    """The bytes of WAL that the server retains for the slot."""
     safe_wal_size: int | None
     """The bytes of WAL that max_slot_wal_keep_size leaves; None without a bound."""
     paused_since: str | None
-    """The time since when the destination is paused, ISO 8601 in UTC; None if it is not."""
+    """The start time of the pause, ISO 8601 in UTC; None if the destination is not paused."""
     lost: str | None
-    """The reason why the slot is lost; None if it is not."""
+    """The reason why the slot is lost; None otherwise."""
     oldest_transaction: str | None
-    """The oldest open transaction that has written, in words: WAL is retained from its start on. None without one."""
+    """A text about the oldest open transaction that has written: WAL is retained from its start on; else None."""
     oldest_transaction_since: str | None
-    """The time since when it runs, in UTC; None for one of another role, without the rights of pg_read_all_stats."""
+    """Its start time, in UTC; None for another role's transaction, without the rights of pg_read_all_stats."""
     load_snapshot: str | None
-    """The time since when a load in this database, of any destination, holds its snapshot, in UTC; None without one."""
+    """The start time, in UTC, of the oldest load's snapshot in this database, of any destination; else None."""
     tables: dict[str, dict[str, Any]]
-    """The tables by their names: `state`, `lsn`, `version` and so on, as in `_logicalrep/state.json`, and `phase`."""
+    """The tables by name: `state`, `phase`, `lsn`, `version` and so on, as in `_logicalrep/state.json`."""
 
     @property
     def has_begun(self) -> bool:
-        """Whether a run has made the slot."""
+        """Whether a run has created the slot."""
         return self.lag_bytes is not None or self.lost is not None
 
     def to_json(self) -> dict[str, object]:
-        """Return everything as plain values."""
+        """Return all fields as plain values."""
         return {
             "slot": self.slot,
             "publication": self.publication,
@@ -75,7 +75,7 @@ class Status:
 
 
 def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
-    """Return how far a destination is.
+    """Return the status of a destination.
 
     Raises:
         StateError: nothing is replicated to the destination.
@@ -88,7 +88,7 @@ def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
         (oldest, began), load = query_oldest_writer(connection) or (None, None), query_oldest_load(connection)
     is_running = slot is not None and slot.active_pid is not None
     if not is_running:
-        # A process that was killed has left how far its copying was; its snapshot is gone with it.
+        # A killed process left the progress of its copies, whose snapshots ended with it.
         state = state.without_progress
     lag = None if slot is None else max(slot.head - state.lsn, 0)
     times = [datetime.fromisoformat(text) for text in (state.commit_timestamp, state.caught_up) if text is not None]
@@ -113,7 +113,7 @@ def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
 def _why_lost(slot: Slot | None, state: State) -> str | None:
     if slot is not None:
         return slot.lost
-    # Before the first start has made it, nothing is lost.
+    # Before the first start, there is no slot to lose.
     return "it does not exist" if state.lsn else None
 
 

@@ -1,7 +1,7 @@
-"""The names of a destination's slot and publication on the server, which the destination itself cannot choose freely.
+"""The names of a destination's slot and publication on the server, which a destination cannot choose freely.
 
-Whoever writes to a destination can make it name the slot of another program. So the default name tells the location of
-its destination, and a name that does not is used only if the command line names it too.
+A writer to a destination can make it name another program's slot. So a default name contains a digest of its
+destination's location, and any other name is used only if the command line names it too.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
 
 _DIGITS = 8
-"""The hexadecimal digits that are random, and as many that tell the location."""
+"""The number of random hexadecimal digits, and of digits of the location's digest."""
 
 
 class UnconfirmedNameError(LogicalRepError, RuntimeError):
-    """A slot or publication that a destination names, and that is neither its default one nor named by the caller."""
+    """A destination's slot or publication that is neither its default name nor named by the caller."""
 
     code = "NAME_UNCONFIRMED"
 
 
 def default_name(storage: Storage) -> str:
-    """Return a new name for slot and publication that tells the destination, and that no other destination has."""
+    """Return a new unique name for slot and publication, with a digest of the destination's location."""
     return _name(storage, secrets.token_hex(_DIGITS // 2))
 
 
 def is_default_name(name: str, storage: Storage) -> bool:
-    """Return whether a name is one that `default_name` may return for a destination."""
+    """Return whether `default_name` may return a name for a destination."""
     return name == _name(storage, name[-2 * _DIGITS : -_DIGITS])
 
 
@@ -46,13 +46,13 @@ class DestinationNames(Protocol):
 
 
 def confirm_names(storage: Storage, names: DestinationNames, *, slot: str | None, publication: str | None) -> None:
-    """Raise UnconfirmedNameError unless each name is a default one of its destination, or the one that is given.
+    """Raise UnconfirmedNameError unless each name is the destination's default name, or the caller's name.
 
     Args:
         storage: the destination.
         names: the names at the destination.
-        slot: the slot that the caller names; None without one.
-        publication: the publication that the caller names; None without one.
+        slot: the caller's slot; None without one.
+        publication: the caller's publication; None without one.
     """
     unconfirmed = [
         (option, name)
@@ -60,13 +60,13 @@ def confirm_names(storage: Storage, names: DestinationNames, *, slot: str | None
         if name != wanted and not is_default_name(name, storage)
     ]
     if unconfirmed:
-        # The text is pasted into a shell, and others may have written the names.
+        # Users paste the text into a shell, and others may have written the names.
         options = " ".join(f"--{option} {shlex.quote(name)}" for option, name in unconfirmed)
         raise UnconfirmedNameError(
             f"{storage.uri} names {' and '.join(f'the {option} {name!r}' for option, name in unconfirmed)}, which "
-            f"{'was' if len(unconfirmed) == 1 else 'were'} not made for a destination at this location. If you gave "
-            "the name to replicate before, or the destination was moved or is mounted at another path, and no other "
-            f"destination uses it, add {options}"
+            f"{'was' if len(unconfirmed) == 1 else 'were'} not created for a destination at this location. If you "
+            "passed the name to replicate before, or the destination was moved or is mounted at another path, and no "
+            f"other destination uses it, add {options}"
         )
 
 

@@ -1,6 +1,6 @@
-"""The states that a destination had earlier: which versions of all tables belong together, as of a time.
+"""Earlier states of a destination: which versions of all tables belong together at a time.
 
-A state is copied when a later one replaces it, so that nothing is written twice, and that a kill loses none.
+A state is copied when the next one replaces it, so that a kill loses no state.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ _NAME = "%Y%m%dT%H%M%S.%fZ"
 
 
 def latest_commit_time(last_state: State, tables: Mapping[str, TableState], committed: str | None) -> str:
-    """Return the time by which all that is in the tables had committed, ISO 8601 in UTC; never before that of a state.
+    """Return the time before which all rows of the tables had committed, ISO 8601 in UTC.
 
-    It is that of the last commit, or now where rows may have come otherwise, as from a load.
+    It is the last commit's time, or the current time if rows may have other origins, such as a load; never earlier than
+    the last state's time.
 
     Args:
-        before: the state before.
-        tables: the tables now.
+        last_state: the last state.
+        tables: the current tables.
         committed: the time of the last commit in them.
     """
     times = [datetime.fromisoformat(text) for text in (last_state.until, committed) if text is not None]
@@ -37,7 +38,7 @@ def latest_commit_time(last_state: State, tables: Mapping[str, TableState], comm
 
 
 def _may_have_others(last_state: TableState | None, state: TableState) -> bool:
-    """Return whether rows may have come to a table in another way than by its last commit."""
+    """Return whether a table may have got rows other than by its last commit."""
     if last_state is None or last_state.load != state.load:
         return state.version is not None
     is_same = (last_state.version, last_state.companions) == (state.version, state.companions)
@@ -47,12 +48,12 @@ def _may_have_others(last_state: TableState | None, state: TableState) -> bool:
 
 
 def archive_state(storage: Storage, states: States, next_state: State, keep_hours: float) -> None:
-    """Keep the last state if one is to be written that is of another span of time; delete those that are too old.
+    """Copy the last state if the next one belongs to another span of time, and delete expired states.
 
-    Of those from before the hours for which versions are kept, the last one stays: it is how the tables were then.
+    The last state from before `keep_hours` stays: it describes the tables at that time.
 
     Raises:
-        StateError: another process has written a state meanwhile.
+        StateError: another process has written a state.
         StorageError: the destination cannot be read or written.
     """
     last = states.last
@@ -72,7 +73,7 @@ def archive_state(storage: Storage, states: States, next_state: State, keep_hour
 
 
 def read_state(storage: Storage, at: datetime) -> State | None:
-    """Return the last state that is kept with nothing that committed after a time; None if there is none.
+    """Return the last stored state without commits after a time; None if there is none.
 
     Raises StateError and MalformedFileError as `State.read` does.
     """
@@ -84,12 +85,12 @@ def read_state(storage: Storage, at: datetime) -> State | None:
         past_state = read_file(storage, name, State.of)
         if past_state is not None:
             return past_state
-        # It was removed meanwhile, as it is too old.
+        # The state expired and was deleted meanwhile.
     return None
 
 
 def earliest_time(storage: Storage) -> datetime | None:
-    """Return the earliest time of which a destination tells the versions of its tables; None if there is none."""
+    """Return the earliest time for which a destination has the versions of its tables; None if there is none."""
     last = State.read(storage).until
     return min([*_times(storage), *([] if last is None else [datetime.fromisoformat(last)])], default=None)
 
@@ -99,7 +100,7 @@ def _path(at: datetime) -> str:
 
 
 def _times(storage: Storage) -> list[datetime]:
-    """Return the times of the states that are kept, in order."""
+    """Return the times of the stored past states, in order."""
     names = (path.rpartition("/")[2] for path in storage.list(f"{FOLDER}/{_PAST}"))
     return sorted(
         datetime.strptime(name.removesuffix(".json"), _NAME).replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Requests that other commands leave at a destination for the process that replicates there."""
+"""Requests that other commands store at a destination for the process that replicates there."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _PAUSED = f"{FOLDER}/paused.json"
 
 
 class PausedError(LogicalRepError, RuntimeError):
-    """A destination at which nothing is applied until somebody lets it go on."""
+    """A paused destination: replicate applies nothing until `logicalrep resume`."""
 
     code = "DESTINATION_PAUSED"
 
 
 def pause(storage: Storage) -> bool:
-    """Ask for nothing to be applied until `resume`, also by later processes; return False if that was asked before."""
+    """Pause this and later processes until `resume`; return False if the destination was already paused."""
     return storage.create(_PAUSED, json.dumps({"since": datetime.now(UTC).isoformat(timespec="seconds")}).encode())
 
 
 def resume(storage: Storage) -> bool:
-    """Take back `pause`; return False if the destination was not paused."""
+    """End a pause; return False if the destination was not paused."""
     was_paused = read_paused_since(storage) is not None
     storage.delete(_PAUSED)
     return was_paused
 
 
 def read_paused_since(storage: Storage) -> str | None:
-    """Return the time since when a destination is paused, ISO 8601 in UTC; None if it is not."""
+    """Return the start time of a destination's pause, ISO 8601 in UTC; None if it is not paused."""
     return storage.parse(_PAUSED, lambda content: str(content["since"]))
 
 
@@ -49,20 +49,20 @@ def refuse_paused(storage: Storage) -> None:
     since = read_paused_since(storage)
     if since is not None:
         raise PausedError(
-            f"{storage.uri} has been paused since {since}, so that nothing is applied: run logicalrep resume with the "
-            "same --dsn and --to"
+            f"{storage.uri} has been paused since {since}, and replicate applies nothing: run logicalrep resume with "
+            "the same --dsn and --to"
         )
 
 
 class PartError(LogicalRepError, RuntimeError):
-    """A part of a table that was not loaded again; the table is as it was, and goes on."""
+    """A part of a table that was not reloaded; the table is unchanged, and keeps following."""
 
     code = "PART_NOT_LOADED"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedPartition:
-    """A partition whose rows are to be loaded again."""
+    """A partition whose rows are to be reloaded."""
 
     oid: int
     name: TableName
@@ -70,19 +70,19 @@ class RequestedPartition:
 
 @dataclass(frozen=True, slots=True)
 class RequestedPart:
-    """A part of a table that is to be loaded again."""
+    """A part of a table to be reloaded."""
 
     table: TableName
     condition: Condition | None = None
-    """The condition of its rows, on columns of the key alone; None for all rows."""
+    """The condition of its rows, only on key columns; None for all rows."""
     partition: RequestedPartition | None = None
-    """The partition that has these rows on the server; None for all partitions."""
+    """The partition with these rows on the server; None for all partitions."""
     path: str = ""
-    """The path of its request, which is deleted once the part is loaded; until then each process loads it."""
+    """The path of its request, which is deleted once the part is loaded; until then every process retries it."""
 
     @property
     def shown(self) -> str:
-        """The part in words, such as `the rows where id < 100`."""
+        """The part as text, such as `the rows where id < 100`."""
         rows = "the rows" if self.partition is None else f"the rows of its partition {self.partition.name}"
         return rows if self.condition is None else f"{rows} where {_shortened(str(self.condition))}"
 
@@ -92,20 +92,20 @@ class Request:
     """A request of another command."""
 
     resync: tuple[TableName, ...] = ()
-    """The tables to be loaded again."""
+    """The tables to be reloaded."""
     skip: tuple[TableName, Lsn] | None = None
-    """A table that is stopped, and the commit to leave out."""
+    """A stopped table, and the commit to skip."""
     part: RequestedPart | None = None
-    """A part of a table to be loaded again."""
+    """The part of a table to be reloaded."""
 
 
 def request_resync(storage: Storage, tables: Sequence[TableName]) -> None:
-    """Ask for tables to be loaded again."""
+    """Store a request to reload tables."""
     _request(storage, {"resync": [list(table) for table in tables]})
 
 
 def request_part(storage: Storage, part: RequestedPart) -> None:
-    """Ask for a part of a table to be loaded again."""
+    """Store a request to reload a part of a table."""
     content: dict[str, object] = {"table": [*part.table]}
     if part.condition is not None:
         content["condition"] = part.condition.to_json()
@@ -115,7 +115,7 @@ def request_part(storage: Storage, part: RequestedPart) -> None:
 
 
 def request_skip(storage: Storage, table: TableName, lsn: Lsn) -> None:
-    """Ask for a commit to be left out of a table that is stopped at it."""
+    """Store a request to skip the commit at which a table is stopped."""
     _request(storage, {"skip": [*table, str(lsn)]})
 
 
@@ -124,9 +124,9 @@ def _request(storage: Storage, content: Mapping[str, object]) -> None:
 
 
 def take_requests(storage: Storage, refuse: Callable[[str], object]) -> list[tuple[str, Request]]:
-    """Return the requests with their paths, to be deleted once a checkpoint has what they ask for.
+    """Return the requests with their paths, to be deleted once a checkpoint has their results.
 
-    A file that is no request is deleted, so that no process reads it again, and `refuse` gets the reason.
+    An invalid file is deleted, so that no process reads it again, and `refuse` gets the reason.
 
     Raises StorageError if the destination cannot be read or written.
     """
@@ -137,7 +137,7 @@ def take_requests(storage: Storage, refuse: Callable[[str], object]) -> list[tup
         try:
             request = storage.parse(path, partial(_requested, path), most_bytes=storage.limits.request_bytes)
         except MalformedFileError as error:
-            refuse(f"a request is refused, and deleted: {error.description}")
+            refuse(f"a request was invalid, and was deleted: {error.description}")
             storage.delete(path)
             continue
         if request is not None:

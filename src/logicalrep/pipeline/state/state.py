@@ -1,4 +1,4 @@
-"""The files at a destination that tell what it replicates and how far it is: the destination is the only state."""
+"""The files at a destination with its identity and progress: all state is stored in the destination."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ _Result = TypeVar("_Result")
 FOLDER = "_logicalrep"
 """The folder of these files at a destination."""
 FORMAT = 1
-"""The format of all stored files that have a number for it."""
+"""The format number of all stored files that have one."""
 _DESTINATION, _STATES, _COPY = "destination.json", "states", "state.json"
 DELETED_LAST = (f"{FOLDER}/{_STATES}/", f"{FOLDER}/settings.json", f"{FOLDER}/{_DESTINATION}")
-"""The files that are deleted after all others, in this order: an interrupted `drop` can be run again."""
+"""The files that `drop` deletes last, in this order, so that an interrupted `drop` can be repeated."""
 
 
 class StateError(LogicalRepError, RuntimeError):
-    """A destination that belongs to something else, or whose files cannot be read."""
+    """A destination of another server, slot or format, or whose files cannot be read."""
 
     code = "DESTINATION_DIFFERS"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The facts on a destination that do not change; `destination.json`, written before anything is made."""
+    """The constant facts about a destination; `destination.json`, written before anything is created."""
 
     slot: str
     publication: str
     system_identifier: int
-    """The database cluster's identifier, which another server does not have."""
+    """The unique identifier of the database cluster."""
     database: str
     format: int = FORMAT
     table_format: FormatName = DEFAULT_FORMAT
     """The format of its tables."""
     catalog: str | None = None
-    """The catalog that its tables are in, without what lets anybody in; None without one."""
+    """The catalog of its tables, without credentials; None without one."""
 
     @classmethod
     def read(cls, storage: Storage) -> Self | None:
         """Return a destination's identity; None for a new destination. Every command calls it first.
 
-        Raises StateError for a destination of another format, also one that has files without an identity.
+        Raises StateError for a destination of another format, or with files but no identity.
         """
         identity = read_file(storage, _DESTINATION, lambda content: decode(content, cls))
         if identity is not None:
@@ -65,12 +65,12 @@ class Identity:
         if f"{FOLDER}/{_DESTINATION}" in paths:
             # Another process has begun to replicate to it.
             return cls.read(storage)
-        # A process that was killed may have left a temporary file.
+        # A killed process may have left a temporary file.
         if any(not path.rpartition("/")[2].startswith(".") for path in paths):
             raise StateError(
-                f"{storage.uri} has files in {FOLDER}, and no {_DESTINATION}: it has another format than this version "
-                f"reads, or somebody deleted the file. Use the version that wrote it, restore the file, or replicate "
-                "to another destination; a slot that nothing reads any more retains WAL until you drop it",
+                f"{storage.uri} has files in {FOLDER}, and no {_DESTINATION}: it has a format that this version does "
+                "not read, or somebody deleted the file. Use the version that wrote it, restore the file, or replicate "
+                "to another destination; an unused slot retains WAL until you drop it",
                 code="DESTINATION_FORMAT",
             )
         return None
@@ -91,17 +91,17 @@ class Identity:
 
         Args:
             storage: the destination.
-            slot: the wanted slot; None for that of the destination, which is named after it.
-            publication: the wanted publication, likewise.
-            system_identifier: the server's.
+            slot: the caller's slot; None for the destination's own slot.
+            publication: the caller's publication; None for the destination's own publication.
+            system_identifier: the server's system identifier.
             database: the database's name.
             table_format: the format of the tables.
-            catalog: the catalog that they are in, as `Identity.catalog`.
+            catalog: the catalog of the tables, as `Identity.catalog`.
 
         Raises:
             StateError: the destination replicates another server or database, or with another slot or publication, or
                 in another format or catalog.
-            UnconfirmedNameError: its slot or publication is neither its own nor wanted.
+            UnconfirmedNameError: its slot or publication is neither its default name nor the caller's.
         """
         identity = cls.read(storage)
         if identity is None:
@@ -118,18 +118,18 @@ class Identity:
         if identity.table_format != table_format:
             raise StateError(
                 f"this destination has tables in the format {identity.table_format}, not {table_format}: replicate to "
-                f"another destination, or give --format {identity.table_format}"
+                f"another destination, or pass --format {identity.table_format}"
             )
         identity.check_catalog(catalog)
         return identity
 
     def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> None:
-        """Let a destination have the tables of another server from now on."""
+        """Assign a destination to another server."""
         identity = replace(self, system_identifier=system_identifier, database=database)
         storage.write(f"{FOLDER}/{_DESTINATION}", encode(identity))
 
     def check_catalog(self, catalog: str | None) -> None:
-        """Raise StateError if the tables are not in this catalog, or, with None, if they are in one."""
+        """Raise StateError if the tables are in another catalog; None stands for no catalog."""
         if self.catalog != catalog:
             own_catalog, wanted_catalog = self.catalog or "no catalog", catalog or "none"
             raise StateError(
@@ -140,13 +140,13 @@ class Identity:
     def check(
         self, *, system_identifier: int, database: str, slot: str | None = None, publication: str | None = None
     ) -> None:
-        """Raise StateError if the destination has the tables of another server, database, slot or publication."""
+        """Raise StateError if the destination belongs to another server, database, slot or publication."""
         if self.system_identifier != system_identifier:
             raise StateError(
                 f"this destination has the tables of the server with system identifier {self.system_identifier}, but "
-                f"this is {system_identifier}: another server, or one that was upgraded or made anew. Replicate it to "
-                "another destination; or, if it has taken the place of the first, run logicalrep resync --all "
-                "--new-server with the same --to, which loads all tables from it",
+                f"this is {system_identifier}: another server, or an upgraded or restored one. Replicate it to another "
+                "destination; or, if it replaces the first server, run logicalrep resync --all --new-server with the "
+                "same --to, which reloads all tables from it",
                 code="OTHER_SERVER",
             )
         for what, wanted, is_there in (
@@ -160,29 +160,29 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The progress of all tables: the last file of `_logicalrep/states/`, written after each batch."""
+    """The state of all tables: the last file of `_logicalrep/states/`, written after each batch."""
 
     lsn: Lsn = field(default=Lsn(0))
     """Every commit before this LSN is in the tables that follow."""
     commit_timestamp: str | None = None
     """The time of the last commit among them, ISO 8601 in UTC."""
     caught_up: str | None = None
-    """The last time at which the server had committed nothing beyond them, ISO 8601 in UTC; None if that is unknown."""
+    """The last time at which the tables had all of the server's commits, ISO 8601 in UTC; None if unknown."""
     tables: Mapping[str, TableState] = field(default_factory=dict)
-    """The tables by their names, as in SQL."""
+    """The tables by name, as in SQL."""
     until: str | None = None
-    """The time by which all that is in the tables had committed, ISO 8601 in UTC; None before the first checkpoint."""
+    """The time before which all rows of the tables had committed, ISO 8601 in UTC; None before the first checkpoint."""
     history: History | None = None
-    """The evidence that a server has what was read up to the LSN; None before the first checkpoint."""
+    """The evidence that a server has all commits that were read up to the LSN; None before the first checkpoint."""
 
     @classmethod
     def read(cls, storage: Storage) -> State:
-        """Return a destination's state; that of a new destination is empty."""
+        """Return a destination's last state; an empty state for a new destination."""
         return _last(storage)[1]
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> Self:
-        """Return the state in a file's content."""
+        """Return the state in a file's content. Raises ValueError for invalid content."""
         state = decode({key: value for key, value in content.items() if key not in ("format", "writer")}, cls)
         check_times(state.commit_timestamp, state.caught_up, state.until)
         for name, table in state.tables.items():
@@ -193,27 +193,27 @@ class State:
 
     @property
     def without_progress(self) -> State:
-        """The state of a destination where nobody copies rows."""
+        """The state without copies in progress."""
         return replace(self, tables={name: table.without_progress for name, table in self.tables.items()})
 
     def position(self, system_identifier: int) -> WalPosition:
-        """Return the position of the destination in the WAL of its server."""
-        # It is 0 for a standby, which tells none.
+        """Return the destination's position in the server's WAL."""
+        # A standby reports no timeline, which is stored as 0.
         timeline = max((table.timeline for table in self.tables.values()), default=0)
         return WalPosition(self.lsn, Timeline(system_identifier, timeline) if timeline else None)
 
     def to_json(self, writer: str) -> bytes:
-        """Return the content of a file that a writer writes."""
+        """Return a state file's content, with its writer's token."""
         content = {state_field.name: getattr(self, state_field.name) for state_field in fields(self)}
         tables = dict(sorted(self.tables.items()))
         return encode({"format": FORMAT, "writer": writer, **content, "tables": tables})
 
 
 class States:
-    """Writes the states of a destination in order, each into a file of the next number, which must not exist yet.
+    """Writes the states of a destination in order, each into a file with the next number, which must not exist.
 
-    So a process that was stopped, and whose slot another one has got meanwhile, does not write its old state over a
-    newer one when it wakes: it ends. `state.json` is a copy for other programs, which nothing here believes.
+    So a suspended process whose slot another process took over cannot overwrite a newer state when it wakes: it ends.
+    `state.json` is a copy for other programs, which replicate does not read.
 
     Example:
         >>> states = States(storage)
@@ -221,10 +221,10 @@ class States:
     """
 
     def __init__(self, storage: Storage) -> None:
-        """Take the destination as it is; nothing is written."""
+        """Read the last state of a destination; nothing is written."""
         self._storage = storage
         self._writer = secrets.token_hex(8)
-        # Threads check while another one writes: its new file must not look like one of another process.
+        # Threads check while another thread writes: its new file must not look like another process's file.
         self._lock = threading.Lock()
         self._number, self.last = _last(storage)
 
@@ -234,32 +234,32 @@ class States:
         return _path(self._number)
 
     def write(self, state: State) -> None:
-        """Write the next state, and the copy of it.
+        """Write the next state, and its copy.
 
         Raises:
-            StateError: another process has written one meanwhile.
+            StateError: another process has written a state.
             StorageError: the destination cannot be written.
         """
         with self._lock:
             number, data = self._number + 1, state.to_json(self._writer)
             if not self._storage.create(_path(number), data):
                 writer = self._storage.parse(_path(number), lambda content: content["writer"])
-                # The answer to an earlier try may have been lost.
+                # An earlier try may have succeeded although its answer was lost.
                 if writer != self._writer:
                     raise self._overtaken()
             self._number, self.last = number, state
         numbers = self.check()
         if number > 1 and number - 1 not in numbers:
-            # The states were dropped since, and another process may have begun with the first number.
+            # The states were dropped meanwhile, and another process may have begun with the first number.
             self._storage.delete(_path(number))
             raise self._overtaken()
         self._storage.write(f"{FOLDER}/{_COPY}", data)
-        # Who has listed the last but one may be about to read it.
+        # Another process may have listed the last but one, and be about to read it.
         for old in numbers[:-2]:
             self._storage.delete(_path(old))
 
     def check(self) -> list[int]:
-        """Return the numbers of the states that are there. Raises StateError if this process wrote another last one."""
+        """Return the numbers of all states. Raises StateError if the last one is not this process's."""
         with self._lock:
             numbers, number = _numbers(self._storage), self._number
         if max(numbers, default=0) != number:
@@ -268,8 +268,8 @@ class States:
 
     def _overtaken(self) -> StateError:
         return StateError(
-            f"another process has replicated to {self._storage.uri}, or dropped it, since this one wrote there: this "
-            "one was suspended, or two run at the same time; this one ends",
+            f"another process has replicated to {self._storage.uri}, or dropped it, since this process wrote there: "
+            "this process was suspended, or two processes run at the same time; this process exits",
             code="DESTINATION_HAS_WRITER",
         )
 
@@ -284,24 +284,24 @@ def _numbers(storage: Storage) -> list[int]:
 
 
 def _last(storage: Storage) -> tuple[int, State]:
-    """Return the last state, and its number; 0 for a new destination."""
+    """Return the last state's number and the state; 0 and an empty state for a new destination."""
     while numbers := _numbers(storage):
         name = _path(numbers[-1]).removeprefix(f"{FOLDER}/")
         state = read_file(storage, name, State.of)
         if state is not None:
             return numbers[-1], state
-        # It was removed meanwhile, as there are later ones.
+        # The state was deleted meanwhile, after later states.
 
     if storage.read(f"{FOLDER}/{_COPY}") is not None:
         copy = storage.uri_of(f"{FOLDER}/{_COPY}")
-        raise MalformedFileError(f"{copy} is damaged: it is a copy of the last file in {_STATES}, which has none")
+        raise MalformedFileError(f"{copy} is damaged: it copies the last file in {_STATES}, which has no files")
     return 0, State()
 
 
 def read_file(storage: Storage, name: str, parser: Callable[[dict[str, Any]], _Result]) -> _Result | None:
-    """Return what a function makes of a file of a destination; None without a file.
+    """Return the parsed content of a destination's file; None without a file.
 
-    Raises StateError if it has another format, and MalformedFileError if it is damaged.
+    Raises StateError if the file has another format, and MalformedFileError if it is damaged.
     """
 
     def parse(content: Any) -> _Result:

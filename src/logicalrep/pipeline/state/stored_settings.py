@@ -1,4 +1,4 @@
-"""The settings that a destination is replicated with, kept there so that masked columns stay masked."""
+"""The settings of a destination, stored there so that masked columns stay masked."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _FILE = "settings.json"
 
 @dataclass(frozen=True, slots=True)
 class StoredSettings:
-    """The settings that a destination was last replicated with; `_logicalrep/settings.json`."""
+    """The settings of a destination's last run; `_logicalrep/settings.json`."""
 
     defaults: TableSettings = field(default_factory=TableSettings)
-    """The settings of tables that have none of their own."""
+    """The settings of tables without own settings."""
     tables: Mapping[TableName, TableSettings] = field(default_factory=dict)
-    """The settings of tables that have some of their own."""
+    """The settings of tables with own settings."""
     protected: Mapping[int, TableName] = field(default_factory=dict)
-    """The names of tables with columns that are masked or left out, by their OIDs, which renaming does not change.
+    """The names of tables with masked or omitted columns, by OID, which survives renaming.
 
-    The OIDs of their partitions are among them, each with its table's name.
+    It includes the OIDs of their partitions, each with its table's name.
     """
     numbers: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    """The numbers of the columns that are masked or left out, by the tables' OIDs: another one may get the name."""
+    """The numbers of masked and omitted columns, by table OID: another column may get such a name."""
 
     @classmethod
     def read(cls, storage: Storage) -> StoredSettings | None:
@@ -58,13 +58,12 @@ class StoredSettings:
         storage.write(f"{FOLDER}/{_FILE}", encode(content))
 
     def of(self, table: TableName) -> TableSettings:
-        """Return a table's settings."""
         return self.tables.get(table, self.defaults)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The settings with the names of tables as in SQL."""
+    """The file's content, with table names as in SQL."""
 
     defaults: TableSettings
     tables: Mapping[str, TableSettings]

@@ -1,4 +1,4 @@
-"""The progress of one table, as a checkpoint has it."""
+"""The state of one table in a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from logicalrep.pipeline.storage.storage import below
 from logicalrep_runtime.scalars import Lsn
 
 TABLE = "table"
-"""The key of a table's own commit, beside the names of its companion tables."""
+"""The key of a table's own commit, among the names of its companion tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Buffered:
     end: Lsn
     """The end of its last file; 0 if it never had one."""
     load: str | None
-    """The load whose rows the changes apply to; None while rows are to be copied."""
+    """The load to whose rows the changes apply; None while rows are to be copied."""
 
 
 class SkippedCommit(TypedDict):
@@ -32,16 +32,16 @@ class SkippedCommit(TypedDict):
 
     lsn: str
     changes: int
-    """The number of its changes of the table."""
+    """The number of the table's changes in it."""
     at: str
-    """The time at which it was skipped, ISO 8601 in UTC."""
+    """The time of the skip, ISO 8601 in UTC."""
     folders: list[str]
     """The folders of the stored tables that lack it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The progress of a table."""
+    """The state of a table."""
 
     folder: str
     version: Count | None
@@ -49,42 +49,42 @@ class TableState:
     lsn: Lsn
     """The table has all commits up to this LSN, and none after it."""
     load: str | None
-    """The load that its rows began with."""
+    """The name of the load that its rows began with."""
     timeline: Number32
     """The server's timeline at that LSN."""
     phase: Phase = Phase.FOLLOWING
     """The table's phase."""
     error: str | None = None
-    """The reason why it is stopped, or why its load waits, with the time at which that begins; else None."""
+    """The reason why it is stopped, or why its load waits and until when; else None."""
     oid: Number32 | None = None
-    """The table's OID on the server, which renaming does not change."""
+    """The table's OID on the server, which survives renaming."""
     companions: Mapping[str, Count] = field(default_factory=dict)
-    """The versions of the companion tables, `history` and `changes`, as far as there are any."""
+    """The versions of the existing companion tables, `history` and `changes`."""
     rows: Count | None = None
-    """The number of its rows, with those that are marked as deleted; None before the first load."""
+    """The number of its rows, including rows marked as deleted; None before the first load."""
     commit_timestamp: str | None = None
-    """The time of the last commit with changes of it, ISO 8601 in UTC; None before the first one after its load."""
+    """The time of the last commit that changed it, ISO 8601 in UTC; None before the first one after its load."""
     progress: LoadProgress | None = None
-    """The progress of the copying of its rows; None if they are not being copied."""
+    """The progress of copying its rows; None if no rows are being copied."""
     refused: str | None = None
-    """The LSN of the commit whose changes it does not take, while all changes from it on are buffered; else None."""
+    """The LSN of the refused commit, from which on changes are buffered; else None."""
     skipped: Sequence[SkippedCommit] = ()
-    """The commits that it lacks, as somebody asked for it."""
+    """The commits that were skipped by request."""
     unrepresentable: Mapping[str, Count] = field(default_factory=dict)
-    """The number of values since its load that their column's type cannot hold, by the names of columns."""
+    """The number of values since its load that their column's type cannot hold, by column name."""
     commits: Mapping[str, str | None] = field(default_factory=dict)
-    """The commits of the versions, `Head.commit`, by `table` and the names of the companion tables."""
+    """The commits of the versions, `Head.commit`, by `table` and companion name."""
     buffered: Buffered | None = None
-    """The change buffer of a table that loads or is held; None for one that follows."""
+    """The change buffer of a table that loads or is held; None for a following table."""
 
     @property
     def state(self) -> Standing:
-        """What the phase means for readers."""
+        """The phase's meaning for readers."""
         return self.phase.standing
 
     @property
     def without_progress(self) -> TableState:
-        """The state of a table whose rows nobody copies."""
+        """The state without a copy in progress."""
         return replace(self, progress=None, phase=Phase.QUEUED if self.phase is Phase.COPYING else self.phase)
 
     def head(self, companion: str | None = None) -> Head | None:
@@ -94,7 +94,7 @@ class TableState:
 
     @property
     def figures(self) -> TableFigures:
-        """The figures that observers get."""
+        """The figures for observers."""
         committed = self.commit_timestamp
         return TableFigures(
             state=self.state,
@@ -108,7 +108,7 @@ class TableState:
         )
 
     def check(self) -> None:
-        """Raise ValueError for what was read and is no path, LSN or time."""
+        """Raise ValueError for an invalid path, LSN or time."""
         below(self.folder)
         Lsn(self.refused or "0/0")
         check_times(self.commit_timestamp)
