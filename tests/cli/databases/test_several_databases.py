@@ -170,7 +170,7 @@ def test_commands_of_people_take_the_file(
         ({"crm": {"to": "{folder}/shop"}}, [], "shop and crm have the same destination, {folder}/shop"),
         ({"crm": {"to": "{folder}/shop/crm"}}, [], "shop and crm: one destination is in the other"),
         ({}, ["--slot", "one"], "shop and crm have the same slot, one of "),
-        ({"shop": {"options": {"once": "true"}}}, [], "'once' is of the command, and of no single database"),
+        ({"shop": {"options": {"once": "true"}}}, [], "'once' is an option of the whole command, not of one database"),
         ({"shop": {"options": {"deletes": "sotf"}}}, [], ":6: shop: option 'deletes' is 'sotf'"),
         ({"shop": {"tables": {"t": {"histroy": True}}}}, [], "did you mean history?"),
         ({"shop": {"dsn_file": "x"}}, [], "shop must have 'dsn' or 'dsn_file', and not both"),

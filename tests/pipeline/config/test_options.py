@@ -101,7 +101,7 @@ def test_a_text_has_the_same_tables_as_a_list() -> None:
 
 
 def test_a_table_is_not_both_wanted_and_excluded() -> None:
-    with pytest.raises(OptionError, match=r"both name public\.b: leave it out of one"):
+    with pytest.raises(OptionError, match=r"both name public\.b: remove it from one"):
         ReplicateSettings("", "x", tables="a,b", exclude_tables=["public.b", "c"])
 
 

@@ -347,7 +347,7 @@ def test_other_masks_and_another_key_reload_the_table(
     load = State.read(storage).tables["public.users"].load
     with monkeypatch.context() as other:
         other.setenv("LOGICALREP_MASK_KEY", KEY + ", changed")
-        with pytest.raises(MaskKeyError, match="is not the one that values were hashed with"):
+        with pytest.raises(MaskKeyError, match="differs from the key of the hashed values"):
             list(verify(db18.settings, storage))
         replicate_once(db18, tmp_path, config=config(history=True))
         other.delenv("LOGICALREP_MASK_KEY")
@@ -370,7 +370,7 @@ def test_mistakes_in_masks_have_their_lines(db18: Database, tmp_path: Path) -> N
         replicate_once(db18, tmp_path / "lake", config=read_config(path, TableSettings()))
     assert raised.value.description.split("\n")[1:] == [
         f"{path}:4: public.users has no published column emial; did you mean email?",
-        f"{path}:5: id belongs to the key of public.users, which tells rows apart: it can be hashed, but not nulled or left out",
+        f"{path}:5: id belongs to the key of public.users, which identifies rows: it can be hashed, but not nulled or left out",
         f"{path}:6: public.users has no published column secrt; did you mean secret?",
     ]
     path.write_text(

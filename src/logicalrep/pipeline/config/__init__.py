@@ -1,1 +1,1 @@
-"""The settings by table and the databases, read from a file, with the line of each mistake."""
+"""Settings by table and databases, read from a file, with the line of each mistake."""

@@ -1,7 +1,4 @@
-"""The settings by table, as a file or a mapping has them.
-
-A setting that a table does not have there is that of the command line, or of the call.
-"""
+"""The settings by table of a file or a mapping; the command line, or the call, has the defaults."""
 
 from __future__ import annotations
 
@@ -21,15 +18,15 @@ class Entry:
     """The settings of one table."""
 
     location: str
-    """Their location, as `path:line`."""
+    """The location, as `path:line`."""
     settings: TableSettings
     is_optional: bool = False
-    """Whether there need not be such a table yet, or any more."""
+    """Whether the table may be absent."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """The `path:line` of each column that the file names."""
+    """The location of each column that the file names, as `path:line`."""
 
     def with_key(self, check: str) -> Entry:
-        """Return it with the check value of the key that hashes, if columns are hashed."""
+        """Return the entry with the mask key's check value, if columns are hashed."""
         if "hashed" not in self.settings.masked.values():
             return self
         return replace(self, settings=replace(self.settings, mask_key=check))
@@ -37,15 +34,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of tables that have some of their own."""
+    """The settings of tables with own settings."""
 
     entries: Mapping[TableName, Entry] = field(default_factory=dict)
     is_given: bool = False
-    """Whether there is such a file, also if it is empty."""
+    """Whether a file or a mapping was passed, even an empty one."""
 
     @classmethod
     def of(cls, settings: Mapping[TableName, TableSettings]) -> Self:
-        """Return the settings that tables had before, whether or not all of them are still there."""
+        """Return earlier settings of tables, some of which may be absent now."""
         return cls(
             {name: Entry(str(name), table_settings, is_optional=True) for name, table_settings in settings.items()},
             is_given=True,
@@ -53,16 +50,16 @@ class Config:
 
     @property
     def optional(self) -> Config:
-        """The settings, in which no table need be replicated."""
+        """The settings, with all tables optional."""
         entries = {name: replace(entry, is_optional=True) for name, entry in self.entries.items()}
         return replace(self, entries=entries)
 
     def mistakes(self, tables: Collection[TableName], described: Callable[[TableName], TableSpec | None]) -> list[str]:
-        """Return what names tables and columns that are not there, a line for each.
+        """Return a line for each setting that names a missing or unsuitable table or column.
 
         Args:
-            tables: the tables that are replicated.
-            described: returns a table as it is under its settings.
+            tables: the replicated tables.
+            described: returns a table's description under its settings.
         """
         names, mistakes = [table.name for table in tables], []
         for name, entry in self.entries.items():
@@ -80,8 +77,8 @@ class Config:
                     mistakes.append(f"{location}: {name} has no published column {column}{nearest(column, columns)}")
                 elif column in (table.key or ()) and column in table.settings.protected - table.hashed:
                     mistakes.append(
-                        f"{location}: {column} belongs to the key of {name}, which tells rows apart: it can be "
-                        "hashed, but not nulled or left out"
+                        f"{location}: {column} belongs to the key of {name}, which identifies rows: it can be hashed, "
+                        "but not nulled or left out"
                     )
             if table.settings.key and table.key != table.settings.key:
                 mistakes.append(f"{entry.location}: {OwnKeyError.of(name, table.settings.key).description}")

@@ -1,4 +1,4 @@
-"""The databases of a file: a server, a destination, options and settings by table for each."""
+"""The databases of a file, each with a server, a destination, options and settings by table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from logicalrep.pipeline.config.options import OPTIONS, ReplicateOptions
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _COMMAND_OPTIONS = ("once", "config", "listen")
-"""The options that are of the whole command."""
+"""The options of the whole command."""
 _TEXTS = ("dsn", "dsn_file", "password_command", "to", "catalog")
 _SETTINGS = (*_TEXTS, "storage_options", "catalog_options", "options", "tables")
 
@@ -34,14 +34,14 @@ class DatabaseSection:
     catalog: str | None = field(repr=False)
     catalog_options: Mapping[str, str] = field(repr=False)
     options: Mapping[str, str]
-    """The options of `replicate` that it has of its own, as texts, by their names in Python."""
+    """Its own options of `replicate`, as texts, by their names in Python."""
     tables: TablesOfDatabase
 
 
 def read_databases(path: str | Path) -> list[DatabaseSection]:
-    """Return the databases of a file, in its order; none if it has settings by table alone.
+    """Return the databases of a file, in order; an empty list if it has only settings by table.
 
-    Raises ConfigError if there are mistakes; the text has all of them, as `path:line: what is wrong`.
+    Raises ConfigError if there are mistakes; the text lists all of them, as `path:line: text`.
 
     Example:
         >>> [database.name for database in read_databases("lakes.yaml")]
@@ -104,7 +104,7 @@ def _read_section(document: Document, key: yaml.Node, name: str, node: yaml.Node
 def _read_each(
     document: Document, name: str, setting: str, nodes: Mapping[str, yaml.Node]
 ) -> dict[str, tuple[yaml.Node, str]]:
-    """Return the keys of a setting, each with its node and its text; the texts of a list become one."""
+    """Return the keys of a setting, each with its node and its text; a list's texts are joined."""
     if setting not in nodes:
         return {}
     return {
@@ -115,7 +115,7 @@ def _read_each(
 
 def _check_option(document: Document, name: str, at: yaml.Node, option: str, text: str) -> None:
     if option in _COMMAND_OPTIONS:
-        document.add(at, f"{option!r} is of the command, and of no single database")
+        document.add(at, f"{option!r} is an option of the whole command, not of one database")
     elif option not in OPTIONS:
         document.add(at, f"'options' of {name} has no {option!r}{nearest(option, OPTIONS)}")
     else:

@@ -14,15 +14,15 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep_runtime.errors import LogicalRepError
 
 VARIABLE = "LOGICALREP_MASK_KEY"
-"""The environment variable that has the key; it is stored nowhere."""
+"""The environment variable of the key, which is stored nowhere."""
 _LEAST = 16
 """The fewest characters of a key."""
 _CHECKED = b"\0logicalrep"
-"""The text whose hash is a key's check value; no value of PostgreSQL has a byte 0."""
+"""The text whose hash is a key's check value; no PostgreSQL value contains a byte 0."""
 
 
 class MaskKeyError(LogicalRepError, ValueError):
-    """A key that is missing or too short, or is another one than values were hashed with."""
+    """A key that is missing, too short, or different from the key of the hashed values."""
 
     code = "MASK_KEY"
 
@@ -40,12 +40,12 @@ class MaskKey:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """Return the key of the environment. Raises MaskKeyError if there is none, or it is too short."""
+        """Return the environment's key. Raises MaskKeyError if it is missing or too short."""
         text = os.environ.get(VARIABLE, "")
         if len(text) < _LEAST:
             raise MaskKeyError(
                 f"{'no key' if not text else 'too short a key'} is in the environment variable {VARIABLE}: hashed "
-                f"columns need one of at least {_LEAST} characters that nobody can guess, the same for every run"
+                f"columns need a key of at least {_LEAST} characters that nobody can guess, the same for every run"
             )
         return cls(text.encode())
 
@@ -53,19 +53,19 @@ class MaskKey:
     def wanted(cls, settings: Iterable[TableSettings]) -> Self | None:
         """Return the environment's key if settings hash columns, else None.
 
-        Raises MaskKeyError if it is missing, or is not the one of the settings.
+        Raises MaskKeyError if it is missing, or differs from the settings' key.
         """
         checks = {table_settings.mask_key for table_settings in settings} - {None}
         if not checks:
             return None
         key = cls.from_environment()
         if checks != {key.check}:
-            raise MaskKeyError(f"the key in {VARIABLE} is not the one that values were hashed with: give that one")
+            raise MaskKeyError(f"the key in {VARIABLE} differs from the key of the hashed values: set that key")
         return key
 
     @property
     def check(self) -> str:
-        """A value by which another key is noticed, and which does not tell the key."""
+        """A value that differs for another key, and does not reveal the key."""
         return hmac.digest(self.secret, _CHECKED, "sha256").hex()[:16]
 
     def hashed(self, texts: pa.Array) -> pa.Array:

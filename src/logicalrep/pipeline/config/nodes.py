@@ -1,4 +1,4 @@
-"""YAML with its lines: what stands in a file, and every mistake in it with its line."""
+"""Reads YAML with its lines, and collects every mistake with its line."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _NULL = "tag:yaml.org,2002:null"
 
 
 class ConfigError(LogicalRepError, ValueError):
-    """A file of settings with mistakes; the text has all of them, each with its line."""
+    """A file of settings with mistakes; the text lists all of them, each with its line."""
 
     code = "CONFIG_INVALID"
 
     def __str__(self) -> str:
-        # Each of its lines was made visible.
+        # Each line is already escaped.
         return f"[{self.code}] {self.description}"
 
 
 class Document:
-    """A file of settings, or a mapping in its place, and the mistakes that are found in it."""
+    """A file of settings, or an equivalent mapping, and its mistakes."""
 
     def __init__(self, source: str | Path | Mapping[str, object]) -> None:
-        """Read it. What cannot be read is a mistake.
+        """Read a source; an unreadable source is a mistake.
 
         Args:
-            source: the file's path, or what it would have.
+            source: the file's path, or an equivalent mapping.
         """
         self.name = "config" if isinstance(source, Mapping) else str(source)
         self.mistakes: list[tuple[int, str]] = []
@@ -45,7 +45,7 @@ class Document:
             return yaml.compose(path.read_text("utf-8"), yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            self._add_line(0 if mark is None else mark.line + 1, f"is no YAML: {error.problem or error.context}")
+            self._add_line(0 if mark is None else mark.line + 1, f"is not YAML: {error.problem or error.context}")
         except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
             self._add_line(0, f"cannot be read: {getattr(error, 'strerror', None) or error}")
         return None
@@ -54,7 +54,7 @@ class Document:
         try:
             return yaml.SafeDumper(io.StringIO()).represent_data(_plain(source))
         except yaml.YAMLError as error:
-            self._add_line(0, f"has a value that no file could have: {error}")
+            self._add_line(0, f"has a value that YAML cannot express: {error}")
         return None
 
     def location(self, node: yaml.Node) -> str:
@@ -63,7 +63,7 @@ class Document:
         return f"{self.name}:{line}" if line else self.name
 
     def add(self, node: yaml.Node, text: str) -> None:
-        """Note a mistake."""
+        """Add a mistake at a node."""
         self._add_line(self._line(node), text)
 
     def _add_line(self, line: int, text: str) -> None:
@@ -78,7 +78,7 @@ class Document:
         refuse([text for _, text in sorted(self.mistakes, key=lambda mistake: mistake[0])])
 
     def read_entries(self, node: yaml.Node, what: str) -> Iterator[tuple[yaml.Node, str, yaml.Node]]:
-        """Yield the keys of a mapping, each with its text and its value; a key that comes again is a mistake."""
+        """Yield the keys of a mapping, each with its text and its value; a repeated key is a mistake."""
         if not isinstance(node, yaml.MappingNode):
             if not (isinstance(node, yaml.ScalarNode) and node.tag == _NULL):
                 self.add(node, f"{what} must be a mapping")
@@ -94,7 +94,7 @@ class Document:
                 yield key, key.value, value
 
     def read_known(self, node: yaml.Node, what: str, names: Collection[str]) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """Return the keys of a mapping that are known, each with its value; other keys are mistakes."""
+        """Return the known keys of a mapping, each with its value; unknown keys are mistakes."""
         entries = {}
         for key, name, value in self.read_entries(node, what):
             if name in names:
@@ -104,21 +104,21 @@ class Document:
         return entries
 
     def read_truth(self, node: yaml.Node, what: str) -> bool | None:
-        """Return true or false; anything else is a mistake."""
+        """Return a boolean; any other value is a mistake."""
         if isinstance(node, yaml.ScalarNode) and node.tag == _BOOL and node.value in ("true", "false"):
             return bool(node.value == "true")
         self.add(node, f"{what} must be true or false")
         return None
 
     def read_text(self, node: yaml.Node, what: str) -> str | None:
-        """Return a text; a list, a mapping or nothing is a mistake."""
+        """Return a text; a list, a mapping or null is a mistake."""
         if isinstance(node, yaml.ScalarNode) and node.tag != _NULL:
             return str(node.value)
         self.add(node, f"{what} must be a text")
         return None
 
     def read_texts(self, node: yaml.Node, what: str) -> list[tuple[yaml.Node, str]]:
-        """Return the texts of a list, or one alone, each once with its node; anything else is a mistake."""
+        """Return a text, or the texts of a list, each with its node; repeated texts and other values are mistakes."""
         nodes: dict[str, yaml.Node] = {}
         for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
             text = self.read_text(item, what)
@@ -129,7 +129,7 @@ class Document:
         return [(item, text) for text, item in nodes.items()]
 
     def read_choice(self, node: yaml.Node, what: str, names: Collection[str]) -> str | None:
-        """Return one of some texts; anything else is a mistake."""
+        """Return one of the texts `names`; any other value is a mistake."""
         text = self.read_text(node, what)
         if text is not None and text not in names:
             self.add(node, f"{what} is {text!r}: it is {' or '.join(names)}{nearest(text, names)}")
@@ -139,7 +139,7 @@ class Document:
 
 @dataclass(frozen=True, eq=False)
 class TablesOfDatabase:
-    """The settings by table of a database, as its file has them."""
+    """The settings by table of a database in its file."""
 
     document: Document
     node: yaml.Node | None
@@ -154,13 +154,13 @@ def refuse(mistakes: Collection[str]) -> None:
 
 
 def nearest(text: str, names: Collection[str]) -> str:
-    """Return a question for the name that is written nearly like a text; nothing if none is."""
+    """Return a question with the name nearest to a text; an empty text without a near name."""
     near = difflib.get_close_matches(text, list(names), 1, cutoff=0.75)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def _plain(source: object) -> object:
-    """Return the same with plain dicts and lists, which alone can be written as YAML."""
+    """Return a source with plain dicts and lists, the only ones that YAML can represent."""
     if isinstance(source, Mapping):
         return {key: _plain(value) for key, value in source.items()}
     return [_plain(value) for value in source] if isinstance(source, (list, tuple)) else source

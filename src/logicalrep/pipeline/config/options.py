@@ -1,7 +1,7 @@
-"""The options of `replicate`: each one's type, reader, default and documentation in one table.
+"""The options of `replicate`: type, reader, default and documentation of each in one table.
 
-The arguments of the Python function, those of the command line, the settings of a file and
-docs/reference/replicate-options.md come from it.
+The Python function's arguments, the command line's options, a file's settings and docs/reference/replicate-options.md
+come from this table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from logicalrep.pipeline.storage.uris import is_folder
 from logicalrep.transactions.table_names import TableNameError, TableSelection
 
 if TYPE_CHECKING:
-    # Loaded late: the command line has the table for its help, also without what these need.
+    # Imported late: the command line's help needs the table, but not the packages of these modules.
     from logicalrep.pipeline.config.config import Config
     from logicalrep.pipeline.config.nodes import TablesOfDatabase
     from logicalrep.postgres.connection import ConnectionSettings
@@ -45,7 +45,7 @@ class ReplicateOptions:
     dsn: str | ConnectionSettings = field(
         repr=False,
         metadata={
-            "doc": "The server: libpq's connection string or URI, or settings with more; environment variables such as "
+            "doc": "The server: libpq's connection string or URI, or ConnectionSettings; environment variables such as "
             "PGHOST and PGPASSWORD apply."
         },
     )
@@ -57,49 +57,51 @@ class ReplicateOptions:
     )
     _: KW_ONLY
     publication: str | None = option(
-        kinds.text, "The publication.", default="one that is made for the destination", metavar="NAME"
+        kinds.text, "The publication.", default="a new one for the destination", metavar="NAME"
     )
     slot: str | None = option(
-        kinds.text, "The replication slot.", default="one that is made for the destination", metavar="NAME"
+        kinds.text, "The replication slot.", default="a new one for the destination", metavar="NAME"
     )
-    failover: bool = option(kinds.flag, "Have standbys keep the slot, so that it survives a failover (PostgreSQL 17).")
+    failover: bool = option(
+        kinds.flag, "Synchronize the slot to standbys, so that it survives a failover (PostgreSQL 17)."
+    )
     tables: Iterable[str] = option(
         _tables,
-        "Only these tables: `schema.table`, or `table`, as in SQL; `*` stands for any text, as in `sales.*`. Tables of "
-        "a pattern that come later are replicated too.",
-        default="all that can be replicated",
+        "Replicate only these tables: `schema.table`, or `table`, as in SQL; `*` stands for any text, as in `sales.*`. "
+        "New tables that match a pattern are replicated too.",
+        default="all tables that can be replicated",
         metavar="A,B",
     )
     exclude_tables: Iterable[str] = option(
         _tables,
-        "Not these tables, written in the same way: they are neither published nor loaded, and another publication's "
-        "changes of them are ignored. The start says so. Rows that the destination has of them stay as they are.",
+        "Exclude these tables, written in the same way: replicate neither publishes nor loads them, ignores their "
+        "changes in another publication, and says so when it starts. Their stored rows stay as they are.",
         default="none",
         metavar="A,B",
     )
     once: bool = option(
         kinds.flag,
-        "End when the tables have all that was committed before the start; without it, follow until the process is "
-        "ended.",
+        "Exit once replicate has applied everything that was committed before it started; without it, replicate until "
+        "the process is stopped.",
     )
     retry_timeout: float | None = option(
         kinds.amount(None, "seconds"),
         "The longest wait for a server that is away, in seconds.",
-        default="`60` with `once`, else as long as it takes",
+        default="`60` with `once`, else no bound",
         metavar="SECONDS",
     )
     every: float = option(
         kinds.amount(10.0, "seconds"),
-        "The seconds between two commits of a table; 0 is as soon as changes come, at most ten times a second.",
+        "The seconds between two commits of a table; 0 commits as soon as changes arrive, at most ten times a second.",
         metavar="SECONDS",
     )
     keep: float = option(
-        kinds.amount(24.0, "hours"), "The hours for which old versions of a table can be read.", metavar="HOURS"
+        kinds.amount(24.0, "hours"), "The hours for which old versions of a table stay readable.", metavar="HOURS"
     )
     unrepresentable: Literal["error", "null", "text"] = option(
         kinds.choice("error", "null", "text"),
-        "What to do with a value that its column's type cannot hold, such as the timestamp `infinity`: `error` stops "
-        "the table, `null` writes NULL, and `text` writes NULL and has the server's text in a second column.",
+        "The action for a value that its column's type cannot hold, such as the timestamp `infinity`: `error` stops "
+        "the table, `null` writes NULL, and `text` writes NULL, and the server's text into a second column.",
         is_by_table=True,
     )
     numeric: str = option(
@@ -111,36 +113,34 @@ class ReplicateOptions:
     )
     deletes: Literal["hard", "soft"] = option(
         kinds.choice("hard", "soft"),
-        "`hard` removes a deleted row; `soft` keeps it, and marks it in `_deleted` and `_deleted_at`.",
+        "`hard` removes a deleted row; `soft` keeps the row, and marks it in `_deleted` and `_deleted_at`.",
         is_by_table=True,
     )
     history: bool = option(
         kinds.flag, "Keep every version of each row in a second table, `TABLE~history`.", is_by_table=True
     )
-    append: bool = option(
-        kinds.flag, "Keep all changes, one after another, in a second table, `TABLE~changes`.", is_by_table=True
-    )
+    append: bool = option(kinds.flag, "Append every change to a second table, `TABLE~changes`.", is_by_table=True)
     write_mode: Literal["copy-on-write", "merge-on-read"] = option(
         kinds.choice("copy-on-write", "merge-on-read"),
-        "`copy-on-write` writes the files anew in which rows change. `merge-on-read` marks such rows in deletion "
-        "vectors: this costs less where changes are spread over a large table, but not all readers know such marks. A "
-        "table is not loaded again for another mode.",
+        "`copy-on-write` rewrites the files whose rows change. `merge-on-read` marks such rows in deletion vectors: "
+        "this costs less if changes are spread over a large table, but not all readers support such marks. Changing "
+        "the mode does not reload the table.",
         is_by_table=True,
     )
     format: FormatName = option(
         kinds.choice(*FORMATS),
-        "The format of all tables of the destination: Delta, or Iceberg, format version 2, in its folder, or "
-        "in a catalog too, which needs the extra `iceberg`. A destination has one format.",
+        "The format of all tables of the destination: Delta, or Iceberg format version 2. Iceberg tables are in the "
+        "destination's folder, or also in a catalog, which needs the extra `iceberg`. A destination has one format.",
     )
     origin: Literal["any", "none"] = option(
         kinds.choice("any", "none"),
-        "`none` leaves out changes that were replayed from another server, as in two-way replication (PostgreSQL 16); "
-        "loads copy rows of every origin.",
+        "`none` omits changes that were replayed from another server, as in two-way replication (PostgreSQL 16); loads "
+        "copy rows of every origin.",
     )
     config: str | Path | Mapping[str, object] | TablesOfDatabase | Config | None = option(
         kinds.text,
-        "A YAML file with the settings of single tables; in Python also a mapping like it. On the command line it may "
-        "have several databases, each with its server, its destination and its tables' settings.",
+        "A YAML file with settings by table; in Python also an equivalent mapping. On the command line it may have "
+        "several databases, each with its server, its destination and its settings by table.",
         metavar="FILE",
     )
     storage_options: Mapping[str, str] | None = field(
@@ -154,8 +154,8 @@ class ReplicateOptions:
         default=None,
         repr=False,
         metadata={
-            "doc": "The catalog that Iceberg tables are in: `sqlite:///FILE`, `postgresql://…`, `https://…` of a REST "
-            "catalog, or `glue://REGION`. Their files are at the destination all the same."
+            "doc": "The catalog of Iceberg tables: `sqlite:///FILE`, `postgresql://…`, `https://…` of a REST catalog, "
+            "or `glue://REGION`. The tables' files are at the destination."
         },
     )
     catalog_options: Mapping[str, str] | None = field(
@@ -163,7 +163,7 @@ class ReplicateOptions:
         repr=False,
         metadata={
             "doc": "Options of pyiceberg for the catalog, such as `warehouse`, and `name`, the name of an SQL catalog, "
-            "which is `default`; pyiceberg's own file and environment variables apply too."
+            "by default `default`; pyiceberg's own file and environment variables apply too."
         },
     )
     load_sessions: int = option(
@@ -171,33 +171,33 @@ class ReplicateOptions:
     )
     load_rate: float | None = option(
         kinds.amount(None, "megabytes"),
-        "The most megabytes a second that each of them copies.",
+        "The most megabytes a second that each of these sessions copies.",
         default="no bound",
         metavar="MB",
     )
     index_size: float | None = option(
         kinds.amount(None, "megabytes"),
-        "The most megabytes of this machine's disk for indexes of keys. With one, a batch finds its rows without "
-        "reading the keys of the whole table. A million rows need 33.",
+        "The most megabytes of this machine's disk for indexes of keys. With an index, a batch finds its rows without "
+        "reading the keys of the whole table. A million rows need 33 MB.",
         default="no indexes",
         metavar="MB",
     )
     memory: float | None = option(
         kinds.amount(None, "megabytes", least=LEAST_MEMORY / 1e6),
         f"The most megabytes of rows in the memory of replicate's own process, from {LEAST_MEMORY / 1e6:g} on; a value "
-        "above the default changes nothing. docs/reference/sizing.md lists the memory that it does not bound.",
+        "above the default has no effect. docs/reference/sizing.md lists the memory that it does not bound.",
         default=f"`{Limits().memory // 10**6}`",
         metavar="MB",
     )
     engine: Literal["spark", "local"] = option(
         kinds.choice("spark", "local"),
-        "Where the work runs: `spark`, also that of a cluster, or `local`, processes of this machine without Spark "
-        "and Java.",
+        "The engine that runs the work: `spark`, on this machine or a cluster; or `local`, processes of this machine "
+        "without Spark and Java.",
     )
     shared_folder: bool = option(
         kinds.flag,
-        "The destination is a folder that all machines mount, such as one of NFS. The start checks that two processes "
-        "see each other's files in it, and that only one of them can make a file.",
+        "The destination is a folder that all machines mount, such as an NFS folder. replicate checks at its start "
+        "that two processes see each other's files in it, and that only one of them can create a file.",
     )
     listen: str | None = option(
         kinds.address,
@@ -207,22 +207,22 @@ class ReplicateOptions:
     )
     call_on_stop: str | None = option(
         kinds.text,
-        "A shell command, or a URL, to call when a table stops, or the run ends with an error. It gets a JSON object, "
-        "on standard input or posted.",
-        default="nobody is called",
+        "A shell command, or a URL, to call when a table stops, or the run ends with an error. The command gets a JSON "
+        "object on standard input; replicate posts it to a URL.",
+        default="no call",
         metavar="COMMAND|URL",
     )
     call_on_schema_change: str | None = option(
         kinds.text,
-        "A shell command, or a URL, to call in the same way when a table at the destination has other columns, or "
-        "another key.",
-        default="nobody is called",
+        "A shell command, or a URL, to call in the same way when the columns or the key of a table at the destination "
+        "change.",
+        default="no call",
         metavar="COMMAND|URL",
     )
 
     def __post_init__(self) -> None:
         for name, own_option in OPTIONS.items():
-            # A call may pass the settings by table themselves, instead of a file's path.
+            # A call may pass a Config instead of a file's path.
             if name != "config":
                 object.__setattr__(self, name, read_value(own_option, getattr(self, name), name))
         is_store = not is_folder(self.to)
@@ -233,34 +233,34 @@ class ReplicateOptions:
         if self.catalog_options and self.catalog is None:
             raise OptionError("option 'catalog_options' is for a catalog, and 'catalog' names none")
         if both := sorted({*self.tables} & {*self.exclude_tables}):
-            raise OptionError(f"options 'tables' and 'exclude_tables' both name {', '.join(both)}: leave it out of one")
+            raise OptionError(f"options 'tables' and 'exclude_tables' both name {', '.join(both)}: remove it from one")
 
 
 OPTIONS: Mapping[str, Option] = {
     item.name: item.metadata["option"] for item in fields(ReplicateOptions) if "option" in item.metadata
 }
-"""The options by their names in Python; on the command line these have hyphens."""
+"""The options by their names in Python; names on the command line have hyphens."""
 TABLE_OPTIONS: Mapping[str, Option] = {name: option for name, option in OPTIONS.items() if option.is_by_table} | {
-    "optional": Option(kinds.flag, "Whether the table may be absent, as it comes later or may go.", "`false`"),
+    "optional": Option(kinds.flag, "Whether the table may be absent: it may be created later, or dropped.", "`false`"),
     "key": Option(
         kinds.names,
-        "The columns that tell rows apart, of a table with `REPLICA IDENTITY FULL`: those of a unique index.",
+        "The columns that identify rows of a table with `REPLICA IDENTITY FULL`: the columns of a unique index.",
         "the primary key, else all columns",
     ),
-    "left_out": Option(kinds.names, "The columns that are not written at all.", "none"),
+    "left_out": Option(kinds.names, "The columns to omit from the stored table.", "none"),
     "partition_by": Option(
         kinds.names,
-        "The columns by which the table's rows are divided among its files: `COLUMN` for each of its values, "
-        "`day(COLUMN)`, `month(COLUMN)` or `bucket(COUNT, COLUMN)`.",
+        "The columns that partition the table's files: `COLUMN` for each of its values, `day(COLUMN)`, `month(COLUMN)` "
+        "or `bucket(COUNT, COLUMN)`.",
         "none",
     ),
     "masked": Option(
         kinds.choice("hashed", "nulled"),
-        "The columns whose values are masked, each with `hashed` or `nulled`.",
+        "The columns to mask, each with `hashed` or `nulled`.",
         "none",
     ),
 }
-"""The settings that a table may have of its own, in a file or a mapping."""
+"""The settings by table, in a file or a mapping."""
 
 
 _PAGE = """# Options of `replicate`
@@ -275,31 +275,31 @@ file with it; in Python the first argument. |
 | `--to DESTINATION` | | The destination: a folder, or an object store's URI; in Python the second argument. |
 | `--storage-option NAME=VALUE` | the store's environment | An option of the object store; may be repeated. In Python \
 a mapping, `storage_options`. |
-| `--catalog URI` | | The catalog that Iceberg tables are in: `sqlite:///FILE`, `postgresql://HOST/DATABASE`, \
+| `--catalog URI` | | The catalog of Iceberg tables: `sqlite:///FILE`, `postgresql://HOST/DATABASE`, \
 `https://…` of a REST catalog, or `glue://REGION`; see [formats.md](formats.md#catalogs). |
 | `--catalog-option NAME=VALUE` | pyiceberg's file and environment | An option of pyiceberg for the catalog; may be \
 repeated. In Python a mapping, `catalog_options`. |
-| `--password-command COMMAND` | | A command of the shell that prints the password, run at each connect, also on \
-Spark's executors, for passwords that expire. In Python `ConnectionSettings(dsn).with_password_command(COMMAND)` as \
+| `--password-command COMMAND` | | A shell command that prints the password, for passwords that expire; replicate and \
+Spark's executors run it for each connection. In Python `ConnectionSettings(dsn).with_password_command(COMMAND)` as \
 the first argument. |
 {}
-These are of the command line alone:
+Only the command line has these options:
 
 | option | meaning |
 | --- | --- |
 | `--database NAME` | Replicate only this database of the file of `--config`, which has \
 [several](../how-to/many-databases.md). |
-| `--quiet` | Show only warnings, and what the work waits for. |
+| `--quiet` | Show only warnings and waits. |
 | `--log text`, `-v`, `--verbose` | Write the log to standard error instead, a line for each batch. |
-| `--log json` | The same, each line a JSON object: `time`, `level`, `logger`, `message`, and the `event` with its \
-`figures`. |
+| `--log json` | Write each line of the log as a JSON object: `time`, `level`, `logger`, `message`, and the `event` \
+with its `figures`. |
 
-`logicalrep check` has the options of `replicate`, and `--print-sql`, which prints the script alone.
+`logicalrep check` has the options of `replicate`, and `--print-sql`, which prints only the script.
 
 ## Settings of a table
 
-A table may have these settings of its own, in the file of `--config` or in the mapping of `config`: see
-[Settings by table](../how-to/table-settings.md). A mistake in them is `CONFIG_INVALID`, with its line.
+You can set these for a table in the file of `--config` or in the mapping of `config`: see
+[Settings by table](../how-to/table-settings.md). A mistake is `CONFIG_INVALID`, with its line.
 
 | setting | default | meaning |
 | --- | --- | --- |
@@ -312,13 +312,13 @@ def flag_of(name: str) -> str:
 
 
 def page() -> str:
-    """Return the documentation's page of all options as Markdown."""
+    """Return the documentation page of all options, in Markdown."""
     lines = [
         f"| `{flag_of(name)}{f' {option.metavar}' if option.metavar else ''}` | {option.default} | {option.doc} |\n"
         for name, option in OPTIONS.items()
     ]
     settings = [
-        f"| `{name}` | {f'that of `{flag_of(name)}`' if name in OPTIONS else option.default} | {option.doc} |\n"
+        f"| `{name}` | {f'the value of `{flag_of(name)}`' if name in OPTIONS else option.default} | {option.doc} |\n"
         for name, option in TABLE_OPTIONS.items()
     ]
     return _PAGE.format("".join(lines), "".join(settings)).replace("|  |", "| |")

@@ -1,4 +1,4 @@
-"""The reading of settings by table, from a file or from a mapping like it."""
+"""Reads settings by table from a file, or from an equivalent mapping."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from logicalrep.values.numbers import check_number_type
 
 
 def read_config(source: str | Path | Mapping[str, object] | TablesOfDatabase, defaults: TableSettings) -> Config:
-    """Return the settings by table of a YAML file, or of a mapping like it.
+    """Return the settings by table of a YAML file, or of an equivalent mapping.
 
     Args:
-        source: the file's path, or the mapping; or what a file has for one of its databases.
-        defaults: the settings that a table has where it has none of its own.
+        source: the file's path, or the mapping, or one database's section of a file.
+        defaults: the settings of tables without own settings.
 
     Raises:
-        ConfigError: there are mistakes; the text has all of them, as `path:line: what is wrong`.
+        ConfigError: there are mistakes; the text lists all of them, as `path:line: text`.
         MaskKeyError: a column is hashed, and the environment has no key.
 
     Example:
@@ -51,7 +51,7 @@ def read_config(source: str | Path | Mapping[str, object] | TablesOfDatabase, de
 def _tables(
     source: str | Path | Mapping[str, object] | TablesOfDatabase,
 ) -> tuple[Document, yaml.Node | None]:
-    """Return a document, and its settings by table; None if it has none."""
+    """Return a document and the node of its settings by table; None without them."""
     if isinstance(source, TablesOfDatabase):
         return source.document, source.node
     document = Document(source)
@@ -67,7 +67,6 @@ def _add(
     text: str,
     node: yaml.Node,
 ) -> None:
-    """Add a table's settings to the others."""
     entry = _entry(document, defaults, key, text, node)
     try:
         name = table_name(text)
@@ -75,7 +74,7 @@ def _add(
         document.add(key, error.description)
         return
     if name in entries:
-        document.add(key, f"{name} is there twice, first at {entries[name].location}")
+        document.add(key, f"{name} is repeated, first at {entries[name].location}")
     else:
         entries[name] = entry
 
@@ -113,7 +112,7 @@ def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: st
 
 
 def _column_of(partition: str) -> str:
-    """Return the column of a file partition; the settings refuse one that cannot be."""
+    """Return the column of a file partition; the settings refuse an invalid partition later."""
     try:
         return WantedPartition.of(partition).column
     except ValueError:
@@ -123,7 +122,7 @@ def _column_of(partition: str) -> str:
 def _number_types(
     document: Document, what: str, node: yaml.Node, columns: dict[str, str]
 ) -> dict[str, str | dict[str, str]]:
-    """Return the type of a table's numbers, or those of some columns, whose locations `columns` gets."""
+    """Return the numeric type of a table or of single columns, and add the columns' locations to `columns`."""
 
     def read(value: yaml.Node, what: str) -> str | None:
         text = document.read_text(value, what)
@@ -139,7 +138,7 @@ def _number_types(
     types = {}
     for at, column, value in document.read_entries(node, what):
         columns[column] = document.location(at)
-        number_type = read(value, f"{what}, column {column},")
-        if number_type is not None:
-            types[column] = number_type
+        column_type = read(value, f"{what}, column {column},")
+        if column_type is not None:
+            types[column] = column_type
     return {"numeric_columns": types}

@@ -1,4 +1,4 @@
-"""The settings of a run of `replicate`: its options, and what is made of them."""
+"""The settings of a run of `replicate`: its options, and values derived from them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _PATIENCE_ONCE = 60.0
 
 
 def shared_options(settings: TableSettings | ReplicateOptions) -> dict[str, Any]:
-    """Return the options that give settings to all tables, by their names."""
+    """Return the options that are settings of all tables, by name."""
     names = [settings_field.name for settings_field in fields(TableSettings) if settings_field.name in OPTIONS]
     return {name: getattr(settings, name) for name in names}
 
 
 @dataclass(frozen=True)
 class ReplicateSettings(ReplicateOptions):
-    """A server, a destination, and how the one is kept like the other.
+    """The server, the destination and the options of a run.
 
     Raises:
         OptionError: an option has an invalid value.
-        ConfigError: `config` has mistakes; the text has all of them.
+        ConfigError: `config` has mistakes; the text lists all of them.
         MaskKeyError: columns are hashed, and the environment does not have their key.
         ConnectionSettingsError: libpq does not accept the DSN.
 
@@ -40,15 +40,15 @@ class ReplicateSettings(ReplicateOptions):
     """
 
     connection: ConnectionSettings = field(init=False)
-    """The server; a `repr` leaves its password out."""
+    """The server; its `repr` omits the password."""
     table_settings: TableSettings = field(init=False)
-    """The settings of tables that have none of their own."""
+    """The settings of tables without own settings."""
     table_catalog: CatalogSettings | None = field(init=False)
-    """The catalog that the tables are in; None without one."""
+    """The catalog of the tables; None without one."""
     by_table: Config = field(init=False)
-    """The settings of tables that have some of their own."""
+    """The settings of tables with own settings."""
     mask_key: MaskKey | None = field(init=False)
-    """The key that hashes; None if no column is hashed."""
+    """The key for hashed columns; None if no column is hashed."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,14 +71,13 @@ class ReplicateSettings(ReplicateOptions):
 
     @property
     def patience(self) -> float:
-        """The longest wait for a server that is away, in seconds; infinity for as long as it takes."""
+        """The longest wait for a server that is away, in seconds; infinity without a bound."""
         if self.retry_timeout is not None:
             return self.retry_timeout
         return _PATIENCE_ONCE if self.once else math.inf
 
     @property
     def limits(self) -> Limits:
-        """The limits of a run."""
         return Limits() if self.memory is None else Limits().within(int(self.memory * 1e6))
 
     @property
@@ -89,5 +88,5 @@ class ReplicateSettings(ReplicateOptions):
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""
         entry = self.by_table.entries.get(table)
-        # A destination has one format, whatever settings are given to a table.
+        # A destination has one format, whatever a table's settings say.
         return self.table_settings if entry is None else replace(entry.settings, format=self.format)

@@ -92,9 +92,9 @@ def drop(
 
 
 def _deletion_order(path: str) -> tuple[int, str]:
-    """Return a sort key for the destination's files: until all are deleted, the destination is not a new one.
+    """Return a sort key for the destination's files, so that `replicate` refuses a partly deleted destination.
 
-    The copy of the last state is deleted before the states: without them, replicate refuses it. Older states come first.
+    The copy of the last state is deleted before the states, as it is an error without them; older states come first.
     """
     return next((rank for rank, start in enumerate(DELETED_LAST, 1) if path.startswith(start)), 0), path
 
