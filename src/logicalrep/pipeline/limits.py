@@ -1,11 +1,11 @@
-"""What one run may hold in memory, how large its files become, and how often it does things."""
+"""The limits of a run: its memory, the sizes of its files, and its intervals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 LEAST_MEMORY = 80_000_000
-"""The least bytes of `Limits.within`: with less, work of less than a megabyte would go to other processes."""
+"""The least bytes of `Limits.within`: with less, even work below a megabyte would go to other processes."""
 _SCALED = (
     "received_bytes",
     "waiting_bytes",
@@ -16,14 +16,14 @@ _SCALED = (
     "sent_bytes",
     "sent_at_once_bytes",
 )
-"""The limits that hold rows in the memory of a run's process, and the sizes of what it sends to others."""
+"""The limits of rows in the memory of a run's process, and of the items that it sends to other processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of a run; its storage carries them, also into the tasks of an engine.
+    """The limits of a run; its storage passes them on, also to the tasks of an engine.
 
-    Names end with their unit: bytes, rows, files, seconds. What no unit ends is a number of what the name says.
+    Names end with their unit: bytes, rows, files, seconds. A name without a unit is a count.
 
     Example:
         >>> Limits(file_rows=1000).file_rows
@@ -35,7 +35,7 @@ class Limits:
     received_bytes: int = 64 << 20
     """The most bytes of received changes in memory; more are held in temporary files."""
     held_factor: int = 4
-    """The factor from `received_bytes` to all that is received and not yet taken, in memory and in files."""
+    """Total limit of received changes that are not taken (memory and files), as a multiple of `received_bytes`."""
     round_seconds: float = 0.0
     """The least seconds between two rounds of few received messages; a run takes it from `every`."""
     waiting_bytes: int = 64 << 20
@@ -45,13 +45,13 @@ class Limits:
     batch_seconds: float = 0.1
     """The least seconds between the starts of two batches: each costs milliseconds for each table."""
     backlog_seconds: float = 60.0
-    """The most seconds in which a backlog is gathered for one batch."""
+    """The most seconds that a batch gathers a backlog."""
     catalog_seconds: float = 5.0
     """The seconds between two refreshes of the server's catalog."""
     checkpoint_seconds: float = 5.0
     """The seconds between two checkpoints while nothing changes."""
     idle_checkpoint_seconds: float = 60.0
-    """The seconds between two that are written only for the time at which the tables were up to date."""
+    """The seconds between two checkpoints that only store the time at which the tables were up to date."""
 
     # Loads
 
@@ -62,23 +62,23 @@ class Limits:
     task_ranges: int = 8
     """The ranges that one task copies into one file."""
     uncompiled_bytes: int = 1 << 20
-    """The most bytes of a table that are copied without compiled loops, while these are not there yet."""
+    """The most bytes of a table that are copied without compiled loops, before these are compiled."""
     statement_keys: int = 20_000
-    """The keys that one statement asks the server for."""
+    """The keys in one statement to the server."""
     keys_task_bytes: int = 256 << 20
     """About the bytes of files whose keys one task looks for on the server."""
     matched_bytes: int = 128 << 20
-    """The bytes of files of old and new rows of which one task compares its share, once a table was reloaded."""
+    """The bytes of files of old and new rows for each task that compares a share of them after a reload."""
     load_snapshots: int = 2
-    """The most groups of tables that are loaded at the same time: each has a slot and a snapshot."""
+    """The most groups of tables that load at the same time: each has a slot and a snapshot."""
     snapshot_tables: int = 8
-    """The most tables of one snapshot: it holds back the server's clean-up, and a load that is killed begins anew."""
+    """The most tables of one snapshot: it delays the server's vacuum, and a killed load starts over."""
     lock_seconds: float = 5.0
     """The longest wait for a lock on a table of the server."""
     large_table_bytes: int = 1_000_000_000
-    """The bytes of a table's files above which its first load offers to mark rows."""
+    """The bytes of a table's files above which its first load suggests merge-on-read."""
     load_tries: int = 8
-    """The equal failures of a table's load, one after another, that stop the table."""
+    """The consecutive equal failures of a table's load that stop the table."""
     loads_at_once: int = 2
     """The loads of a table for one reason that begin without a pause: a load costs the server too."""
     load_pause_seconds: float = 56.25
@@ -95,16 +95,16 @@ class Limits:
     batch_bytes: int = 48 << 20
     """The most bytes of changes that a task reduces at once, unless one row has more."""
     combined_parts: int = 3
-    """The factor by which parts of a batch are smaller if their effects are combined: each is held several times."""
+    """The divisor of the size of a batch's parts if their effects are combined: each part is held several times."""
     effect_bytes: int = 48 << 20
-    """The most bytes of the effect of several parts: a table may be written anew for each effect."""
+    """The most bytes of the effect of several parts: a table may be rewritten for each effect."""
     small_file_bytes: int = 128 << 10
-    """The most bytes of a file that is written anew for new rows, or that has no rows marked.
+    """The most bytes of a file that is rewritten for new rows, or instead of marking rows.
 
-    It costs little more than a new file, or than marks. docs/explanation/performance.md has the cost of a larger one.
+    Rewriting it costs little more than a new file, or marks. docs/explanation/performance.md has larger files' costs.
     """
     marked_share: int = 2
-    """A batch writes a file anew once one row of so many is marked; upkeep does so earlier, beside batches."""
+    """A batch rewrites a file once one of so many rows is marked; upkeep rewrites it earlier, beside batches."""
     returned_bytes: int = 8 << 20
     """The most bytes of rows that a task returns, to be written with the rows of other tasks."""
 
@@ -123,9 +123,9 @@ class Limits:
     calls: int = 4
     """The most calls of a kind of work that run in this process at the same time."""
     local_calls: int = 2
-    """The same where files are local: nothing is waited for, and more threads take turns more often than they work."""
+    """`calls` with local files: nothing waits for a store, and more threads would only compete."""
     alive_seconds: float = 300.0
-    """The seconds between two signs of life to Spark Connect, whose server ends a session that was idle for long."""
+    """The seconds between two keepalives to Spark Connect, whose server ends idle sessions."""
 
     # Files
 
@@ -134,15 +134,15 @@ class Limits:
     file_bytes: int = 128 << 20
     """About the most bytes of a data file's rows in memory."""
     row_read_bytes: int = 64 << 10
-    """About the bytes that are read of a data file for one of few rows."""
+    """About the bytes read from a data file for one of few rows."""
     whole_file_bytes: int = 16 << 20
-    """The most bytes of a file in a store that is read at once; parts of larger files are read one by one."""
+    """The most bytes of a file in a store that is read whole; larger files are read in parts."""
     json_bytes: int = 256 << 20
     """The most bytes of a file of JSON below `_logicalrep/` that is read."""
     request_bytes: int = 4 << 20
     """The most bytes of a file with a request."""
     store_retries: int = 5
-    """The retries of a request that an object store refuses; the caller waits for a store that is away for longer."""
+    """The retries of a refused request to an object store; the caller waits longer for a store that is away."""
     deleted_files: int = 200
     """The most files of old versions that are deleted in one step."""
 
@@ -172,15 +172,15 @@ class Limits:
     # Indexes of keys
 
     indexed_rows: int = 500_000
-    """The rows from which on a table has an index: reading fewer keys costs no more than looking them up."""
+    """The least rows of a table with an index: reading fewer keys costs no more than an index lookup."""
     indexed_rows_a_batch: int = 1 << 20
-    """The most rows of files that get into an index after one batch, unless one file has more."""
+    """The most rows of files that are indexed after one batch, unless one file has more."""
     recent_entries: int = 1 << 16
-    """The entries of an index in memory, of 16 bytes each, which become a file then."""
+    """The entries of an index in memory, of 16 bytes each, before they are written to a file."""
     read_entries: int = 1 << 18
     """About the entries that are in memory while files of an index are merged, and the most of a read of a lookup."""
     block_entries: int = 128
-    """The entries of a block of an index's file; an index with other blocks is built anew."""
+    """The entries of a block of an index's file; an index with other blocks is rebuilt."""
 
     # Upkeep
 
@@ -189,13 +189,13 @@ class Limits:
     merged_at_once: int = 16
     """The most files that are merged at once."""
     merged_share: int = 8
-    """Upkeep writes a file anew once one row of so many is marked; docs/explanation/performance.md has the cost."""
+    """Upkeep rewrites a file once one of so many rows is marked; docs/explanation/performance.md has the cost."""
     merged_bytes_a_second: int = 32 << 20
-    """The most bytes of files that are merged in a second, in the mean."""
+    """The most bytes of files merged a second, on average."""
     merge_tries: int = 4
-    """The merges for nothing, one after another, after which batches wait for the next one."""
+    """The consecutive failed merges after which batches wait for the next merge."""
     merge_pause_seconds: float = 5.0
-    """The seconds from a merge that was for nothing to the next one."""
+    """The seconds from a failed merge to the next one."""
 
     # Comparisons by verify
 
@@ -206,14 +206,14 @@ class Limits:
     hashed_rows: int = 1 << 16
     """The most rows that are hashed at once, which needs several times their memory."""
     peeked_messages: int = 100_000
-    """The most messages of a slot that are looked through."""
+    """The most messages of a slot that are scanned."""
 
     @property
     def held_bytes(self) -> int:
-        """The bytes received and not yet taken, in memory and in files, at which the receiver waits."""
+        """The bytes of received changes that are not taken, in memory and files, at which the receiver waits."""
         return self.held_factor * self.received_bytes
 
-    # What a run may hold of rows in memory, in bytes. Python's objects and Java's heap come on top.
+    # Limits of rows in memory, in bytes, in addition to Python's objects and Java's heap.
 
     @property
     def receiver_memory(self) -> int:
@@ -232,7 +232,7 @@ class Limits:
 
     @property
     def calls_memory(self) -> int:
-        """The work that this process does itself: of batches, loads and merges, so many calls of each."""
+        """The work in this process: `calls` calls each of batches, loads and merges."""
         return 3 * self.calls * self.in_process_bytes
 
     @property
@@ -242,18 +242,18 @@ class Limits:
 
     @property
     def memory(self) -> int:
-        """All parts of the process of a run."""
+        """The sum for a run's process."""
         return self.receiver_memory + self.waiting_memory + self.batch_memory + self.calls_memory + self.buffer_memory
 
     def within(self, nbytes: int) -> Limits:
-        """Return limits whose `memory` is at most so many bytes, from `LEAST_MEMORY` on; no limit gets larger.
+        """Return limits whose `memory` is at most `nbytes` bytes, from `LEAST_MEMORY` on; no limit grows.
 
-        Parts keep their proportions, so that an item that fitted in a part still does.
+        Limits keep their proportions, so that an item still fits in its part.
         """
         share = min(nbytes, self.memory)
         return replace(self, **{name: getattr(self, name) * share // self.memory for name in _SCALED})
 
     @property
     def task_memory(self) -> int:
-        """A task in another process: the rows of a data file as they are read, and as they are written anew."""
+        """The memory of a task in another process: the rows of a data file as read, and as rewritten."""
         return 2 * self.file_bytes

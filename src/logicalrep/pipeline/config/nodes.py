@@ -160,7 +160,7 @@ def nearest(text: str, names: Collection[str]) -> str:
 
 
 def _plain(source: object) -> object:
-    """Return a source with plain dicts and lists, the only ones that YAML can represent."""
+    """Return a source with plain dicts and lists, as YAML can represent no others."""
     if isinstance(source, Mapping):
         return {key: _plain(value) for key, value in source.items()}
     return [_plain(value) for value in source] if isinstance(source, (list, tuple)) else source

@@ -100,7 +100,7 @@ class ChangeReceiver(SlotReceiver):
         )
         self._limits = limits
         self._decoder = ChangeDecoder()
-        # Received and not yet taken: whole transactions, then the one that is being received.
+        # Received and not yet taken: whole transactions, then the open transaction.
         self._whole = RowBuffer()
         self._open = RowBuffer()
         self._position = Lsn(0)

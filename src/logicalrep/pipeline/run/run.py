@@ -119,7 +119,7 @@ def replicate_with(
         settings: the settings.
         observer: the observer of the run's events.
         stop: ends the call after the current batch.
-        engine: the engine, instead of the one that the settings name.
+        engine: the engine, instead of the settings' engine.
         shared: another process's Spark, instead of a new one.
         limits: the limits, instead of the settings' limits.
     """

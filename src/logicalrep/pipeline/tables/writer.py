@@ -252,7 +252,7 @@ class TableWriter:
             table.unfit[name] += count
 
     def _apply_in_turn(self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], may_lack_rows: bool) -> None:
-        """Apply commits in smaller groups up to the first one that fails. Raises RefusedCommit."""
+        """Apply commits in smaller groups up to the first failing commit. Raises RefusedCommit."""
         whole = TableChanges(batches=changes)
         lsns = np.unique(whole.lsns)
         first, count = 0, (len(lsns) + 1) // 2
