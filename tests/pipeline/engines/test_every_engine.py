@@ -379,9 +379,24 @@ def test_the_end_ends_processes_and_whoever_waits_for_them(
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
     assert {*threading.enumerate()} <= threads
+    check_that_it_has_ended(engine)
+
+
+def check_that_it_has_ended(engine: Engine) -> None:
     for items in (["a"], ["a", "b"]):
         with pytest.raises(EngineError, match="has ended"):
             engine.run(len, items, NBYTES)
+    with pytest.raises(EngineError, match="has ended"):
+        engine.check()
+
+
+@pytest.mark.parametrize("start", [_local_of_one, _by_size_of_one], ids=["local", "by size"])
+def test_an_engine_that_ended_before_its_first_item_starts_nothing(
+    start: Callable[[], AbstractContextManager[Engine]],
+) -> None:
+    with start() as engine:
+        engine.check()
+    check_that_it_has_ended(engine)
 
 
 # Tables

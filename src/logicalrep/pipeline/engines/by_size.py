@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from logicalrep.pipeline.engines.engine import Engine, Shared
+from logicalrep.pipeline.engines.engine import HAS_ENDED, Engine, EngineError, Shared
 from logicalrep.pipeline.engines.memory import releasing_memory
 from logicalrep.pipeline.engines.outcomes import run_here
 from logicalrep.pipeline.limits import Limits
@@ -78,6 +78,7 @@ class BySizeEngine:
 
     def check(self) -> None:
         """Raise the error of an engine that did not start, or has ended."""
+        self._refuse_ended()
         if self._other.done():
             self._other.result().check()
 
@@ -103,12 +104,17 @@ class BySizeEngine:
 
     def _wait_for_other(self) -> Engine:
         """Return the other engine, once it has started. Raises its error, and Ended as soon as `stop` is set."""
+        self._refuse_ended()
         if not self._other.done():
             self._start_other()
         while not self._other.done():
             if self._stop.wait(_CHECK_AGAIN):
                 raise Ended
         return self._other.result()
+
+    def _refuse_ended(self) -> None:
+        if self._ending.is_set():
+            raise EngineError(HAS_ENDED)
 
     def _start_other(self) -> None:
         with self._is_starting:

@@ -13,6 +13,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _Shared = TypeVar("_Shared", covariant=True)
 
+HAS_ENDED = "the engine has ended"
 TRIES = 4
 """The number of times that an item is tried that has too little memory or disk."""
 

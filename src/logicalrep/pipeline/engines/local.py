@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Self, TypeVar
 
-from logicalrep.pipeline.engines.engine import TRIES, EngineError, Shared
+from logicalrep.pipeline.engines.engine import HAS_ENDED, TRIES, EngineError, Shared
 from logicalrep.pipeline.engines.memory import release_memory
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of, run_here
 from logicalrep.pipeline.engines.shared_files import shared_by_file
@@ -31,7 +31,6 @@ _Result = TypeVar("_Result")
 # Signals to end go to all processes of a group, or of a service: they are this process's alone, which ends the others.
 _PROGRAM = """trap '' HUP INT TERM; exec "$@" """
 _WORKER = "import sys; sys.path[:] = sys.argv[2:]; from logicalrep.pipeline.engines.local import serve; serve()"
-_HAS_ENDED = "the engine has ended"
 _ENDING = 2.0
 """The longest time between the break of a process's connection and its end, in seconds."""
 
@@ -87,7 +86,7 @@ class LocalEngine:
         except (CancelledError, RuntimeError) as error:
             if self._has_ended and not isinstance(error, LogicalRepError):
                 # No thread has begun with the items.
-                raise EngineError(_HAS_ENDED) from None
+                raise EngineError(HAS_ENDED) from None
             raise
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
@@ -102,7 +101,9 @@ class LocalEngine:
         return shared_by_file(value)
 
     def check(self) -> None:
-        """Do nothing: its processes are replaced when they are needed."""
+        """Raise EngineError if the engine has ended."""
+        if self._has_ended:
+            raise EngineError(HAS_ENDED)
 
     def _run(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         with self._take_turn(_Turn(function.__module__, nbytes)):
@@ -149,7 +150,7 @@ class LocalEngine:
         """Yield an idle worker, or a new one, which is idle afterwards unless it has ended."""
         with self._changed:
             if self._has_ended:
-                raise EngineError(_HAS_ENDED)
+                raise EngineError(HAS_ENDED)
             worker = self._idle.pop() if self._idle else _Worker()
             self._workers.add(worker)
         try:

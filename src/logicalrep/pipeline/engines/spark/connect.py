@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
-from logicalrep.pipeline.engines.engine import Here, Shared
+from logicalrep.pipeline.engines.engine import HAS_ENDED, EngineError, Here, Shared
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled
 from logicalrep.pipeline.engines.spark.errors import NO_TASK, java_has_ended, refuse_ended, spark_errors
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
@@ -88,6 +88,8 @@ class ConnectJobs:
     def check(self) -> None:
         """Raise EngineEndedError if the server ran in a Java of this process, or in a shared one, which has ended."""
         refuse_ended(self._has_ended)
+        if self._ending.is_set():
+            raise EngineError(HAS_ENDED)
 
     def _live(self) -> None:
         while not self._ending.wait(self._storage.limits.alive_seconds):
