@@ -26,14 +26,14 @@ def effect_of(spec: TableSpec, batches: list[ChangeBatch]) -> Reduced:
 
 def shown(effect: Reduced) -> tuple[Any, ...]:
     """Return an effect without the order of its rows."""
-    gone = effect.gone.to_pylist()
-    stems = [None if origin < 0 else gone[origin] for origin in effect.origins.tolist()]
+    removed_keys = effect.removed_keys.to_pylist()
+    stems = [None if origin < 0 else removed_keys[origin] for origin in effect.origins.tolist()]
     holes = np.array([effect.holes.get(name, np.zeros(len(stems), bool)) for name in effect.rows.column_names]).T
     # NaN is not equal to itself.
     rows = [str(row) for row in effect.rows.to_pylist()]
     return (
         effect.replaces_all,
-        dict(zip(gone, effect.gone_counts.tolist(), strict=True)),
+        dict(zip(removed_keys, effect.removed_counts.tolist(), strict=True)),
         Counter(zip(rows, stems, map(str, holes.tolist()), strict=True)),
     )
 
@@ -69,10 +69,13 @@ def test_rows_that_exchange_their_keys_do_so_at_one_moment() -> None:
     spec = table(("id",))
     swapped, again = part((1, 9), (2, 1), (9, 2), lsn=5), part((1, 9), (2, 1), (9, 2), lsn=6)
     both = combined(spec, [swapped, again])
-    assert sorted(both.gone.to_pylist()) == [1, 2]
-    gone = both.gone.to_pylist()
+    assert sorted(both.removed_keys.to_pylist()) == [1, 2]
+    removed_keys = both.removed_keys.to_pylist()
     # Each has its key back, and the large value of the row that it was before.
-    assert {row["id"]: gone[at] for row, at in zip(both.rows.to_pylist(), both.origins, strict=True)} == {1: 1, 2: 2}
+    assert {row["id"]: removed_keys[at] for row, at in zip(both.rows.to_pylist(), both.origins, strict=True)} == {
+        1: 1,
+        2: 2,
+    }
     assert both.holes["big"].all()
 
 

@@ -17,10 +17,10 @@ from logicalrep.arrow.feed.texts import TextError
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.pipeline.apply.change_rows import change_rows
 from logicalrep.pipeline.apply.combining import combined
-from logicalrep.pipeline.apply.ending import Ending, may_be_there, reduced_to
+from logicalrep.pipeline.apply.ending import Ending, may_have_current_rows, reduced_with_ended_rows
 from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
-from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite, write_versions
+from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_files, rewrite, write_versions
 from logicalrep.pipeline.engines.engine import Engine, Here, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
@@ -67,27 +67,27 @@ def apply(
         StorageError: the destination cannot be read or written.
     """
     applied = stored.applied(position.application)
-    later = TableChanges(batches=changes).between(first=int(applied or 0) + 1).batches
-    refuse_unreadable(later)
-    if not later:
+    new_changes = TableChanges(batches=changes).between(first=int(applied or 0) + 1).batches
+    refuse_unreadable(new_changes)
+    if not new_changes:
         return False
     if may_lack_rows:
         # It would not be noticed if the index lacked one.
         index = None
     files, counts, limits = dict(stored.files), Counter[str](), stored.storage.limits
-    most_bytes = limits.batch_bytes // (1 if _writes_each_part(stored.table) else limits.combined_parts)
-    parts = _apart(in_parts(later, most_bytes), stored.table.form)
+    max_bytes = limits.batch_bytes // (1 if _writes_each_part(stored.table) else limits.combined_parts)
+    parts = _split_truncates(in_parts(new_changes, max_bytes), stored.table.form)
     for part in _effects(stored.table, parts, engine, limits.effect_bytes):
         # A part finds the files of those before it, which are in no version of the table.
-        table, there = (stored.storage, stored.folder, stored.table), tuple(files.values())
+        table, table_files = (stored.storage, stored.folder, stored.table), tuple(files.values())
         batches, effect = ([], part) if isinstance(part, Reduced) else (part, None)
-        task = ApplyTask(*table, there, batches, may_lack_rows, has_index=index is not None)
-        done = _apply_part(task, engine, index, effect)
-        counts.update(done.unfit)
-        before, gone = files, {file.path for file in done.removed}
-        files = {path: file for path, file in before.items() if path not in gone}
-        files |= {file.path: file for file in done.added}
-        for path in before.keys() - files.keys() - stored.files.keys():
+        task = ApplyTask(*table, table_files, batches, may_lack_rows, has_index=index is not None)
+        rewritten = _apply_part(task, engine, index, effect)
+        counts.update(rewritten.unfit)
+        previous_files, removed_paths = files, {file.path for file in rewritten.removed}
+        files = {path: file for path, file in previous_files.items() if path not in removed_paths}
+        files |= {file.path: file for file in rewritten.added}
+        for path in previous_files.keys() - files.keys() - stored.files.keys():
             stored.storage.delete(below(stored.folder, path))
         # It is memory no more while the next one is made.
         del part, effect
@@ -110,60 +110,60 @@ def refuse_unreadable(changes: Sequence[ChangeBatch]) -> None:
             raise TextError.of(batch.relation.names[index] for index in columns)
 
 
-def _apart(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[ChangeBatch]]:
+def _split_truncates(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[ChangeBatch]]:
     """Yield the same changes, each truncate apart where the rows that it ends stay."""
     for part in parts:
         if form not in END:
             yield part
             continue
-        others: list[ChangeBatch] = []
+        row_changes: list[ChangeBatch] = []
         for batch in part:
             truncates = np.flatnonzero(batch.ops == TRUNCATE)
             bounds = sorted({0, *truncates.tolist(), *(truncates + 1).tolist(), batch.num_rows})
             for start, end in pairwise(bounds):
-                some = batch.slice(start, end - start)
-                if some.ops[0] != TRUNCATE:
-                    others.append(some)
+                changes = batch.slice(start, end - start)
+                if changes.ops[0] != TRUNCATE:
+                    row_changes.append(changes)
                     continue
-                if others:
-                    yield others
-                yield [some]
-                others = []
-        if others:
-            yield others
+                if row_changes:
+                    yield row_changes
+                yield [changes]
+                row_changes = []
+        if row_changes:
+            yield row_changes
 
 
 def _effects(
-    table: TableSpec, parts: Iterator[list[ChangeBatch]], engine: Engine, most_bytes: int
+    table: TableSpec, parts: Iterator[list[ChangeBatch]], engine: Engine, max_bytes: int
 ) -> Iterator[list[ChangeBatch] | Reduced]:
     """Yield the effects of parts, those of many parts as one; or the parts, if there is one, or rows that end stay."""
-    part, later = next(parts), next(parts, None)
-    if later is None or _writes_each_part(table):
-        yield part
-        if later is not None:
-            yield later
+    first, second = next(parts), next(parts, None)
+    if second is None or _writes_each_part(table):
+        yield first
+        if second is not None:
+            yield second
         yield from parts
         return
-    held: list[Reduced] = []
-    for each in chain([part, later], parts):
-        effect = engine.run_together(_reduce, _Reduction(table, each), sum(batch.nbytes for batch in each))
-        if held and sum(before.nbytes for before in held) + effect.nbytes > most_bytes:
-            together = combined(table, [*held, effect])
-            if together.nbytes <= most_bytes:
-                held = [together]
+    effects: list[Reduced] = []
+    for part in chain([first, second], parts):
+        effect = engine.run_together(_reduce, _Reduction(table, part), sum(batch.nbytes for batch in part))
+        if effects and sum(previous_effect.nbytes for previous_effect in effects) + effect.nbytes > max_bytes:
+            combined_effect = combined(table, [*effects, effect])
+            if combined_effect.nbytes <= max_bytes:
+                effects = [combined_effect]
                 continue
-            del together
-            yield _taken(table, held)
-        held.append(effect)
+            del combined_effect
+            yield _combine_and_clear(table, effects)
+        effects.append(effect)
         del effect
-    yield _taken(table, held)
+    yield _combine_and_clear(table, effects)
 
 
-def _taken(table: TableSpec, held: list[Reduced]) -> Reduced:
+def _combine_and_clear(table: TableSpec, effects: list[Reduced]) -> Reduced:
     """Return the effect of several together, which are memory no more."""
-    whole = combined(table, held)
-    held.clear()
-    return whole
+    effect = combined(table, effects)
+    effects.clear()
+    return effect
 
 
 def _writes_each_part(table: TableSpec) -> bool:
@@ -180,7 +180,7 @@ class _Reduction:
 def _reduce(work: _Reduction) -> Reduced:
     try:
         events, form = events_of(work.table, work.changes), work.table.form
-        effect = reduced(events) if form not in END else reduced_to(form, events, work.table.stored)
+        effect = reduced(events) if form not in END else reduced_with_ended_rows(form, events, work.table.stored)
     except SchemaMismatchError as error:
         raise NeedsResync(error.description) from None
     return replace(effect, unfit=events.unfit)
@@ -200,13 +200,13 @@ def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None, effec
     if _lacks_texts(work.table, done):
         raise NeedsTexts(done.unfit)
     if index is not None:
-        found = index.find(work.table, _candidates(work, done), done.gone)
-        rewritten = _rewrite_in_parts(work, done, engine, found)
-        if not found or rewritten.found == done.expected:
+        indexed_rows = index.find(work.table, _candidates(work, done), done.removed_keys)
+        rewritten = _rewrite_in_parts(work, done, engine, indexed_rows)
+        if not indexed_rows or rewritten.found_count == done.expected:
             return _checked(work, done, rewritten)
-        index.doubt()
+        index.rebuild()
         for file in rewritten.added:
-            if file.path not in {each.path for each in work.files}:
+            if file.path not in {table_file.path for table_file in work.files}:
                 work.storage.delete(below(work.folder, file.path))
     return _checked(work, done, _rewrite_in_parts(work, done, engine, {}))
 
@@ -217,9 +217,11 @@ def _end_all_rows(work: ApplyTask, engine: Engine) -> Rewritten:
     count = -(-size // work.storage.limits.part_bytes)
     position = Positions.of(work.changes[0])
     endings = [Ending(work.storage, work.folder, work.table, files[number::count], position) for number in range(count)]
-    done = engine.run(end_all, endings, size)
+    rewritten_parts = engine.run(end_files, endings, size)
     return Rewritten(
-        [file for each in done for file in each.added], [file for each in done for file in each.removed], 0
+        [file for rewritten in rewritten_parts for file in rewritten.added],
+        [file for rewritten in rewritten_parts for file in rewritten.removed],
+        0,
     )
 
 
@@ -243,9 +245,9 @@ def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
     if _lacks_texts(work.table, effect):
         return effect
     files = _candidates(work, effect)
-    most_bytes = work.storage.limits.in_process_bytes
-    is_for_others = bool(files) if work.has_index else _work_on(work, effect, files, {}) > most_bytes
-    if is_for_others and work.table.key is not None and not effect.replaces_all:
+    max_bytes = work.storage.limits.in_process_bytes
+    is_large = bool(files) if work.has_index else _rewriting_cost(work, effect, files, {}) > max_bytes
+    if is_large and work.table.key is not None and not effect.replaces_all:
         return effect
     return _checked(work, effect, rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True)))
 
@@ -255,12 +257,14 @@ def _lacks_texts(table: TableSpec, effect: Reduced) -> bool:
     return table.with_texts_of(effect.unfit) is not table
 
 
-def _work_on(work: ApplyTask, effect: Reduced, files: Sequence[DataFile], found: Mapping[str, Rows]) -> int:
+def _rewriting_cost(
+    work: ApplyTask, effect: Reduced, files: Sequence[DataFile], indexed_rows: Mapping[str, Rows]
+) -> int:
     """Return the bytes of files to be rewritten that are as much work as what is done to these."""
     rows, limits = sum(file.rows for file in work.files), work.storage.limits
-    if not work.table.marks_rows or limits.marked_share * len(effect.gone) >= rows:
+    if not work.table.marks_rows or limits.marked_share * len(effect.removed_keys) >= rows:
         return sum(file.size for file in files)
-    read_bytes = {path: limits.row_read_bytes * len(rows_of_file) for path, rows_of_file in found.items()}
+    read_bytes = {path: limits.row_read_bytes * len(rows_of_file) for path, rows_of_file in indexed_rows.items()}
     return sum(min(file.size, read_bytes.get(file.path, file.size)) for file in files) // limits.marked_weight
 
 
@@ -275,14 +279,14 @@ def _change_files(work: ApplyTask) -> list[DataFile]:
     return write_rows(work.storage, work.folder, stored, rows, work.table.file_partitions)
 
 
-def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, found: Mapping[str, Rows]) -> Rewritten:
+def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, indexed_rows: Mapping[str, Rows]) -> Rewritten:
     """Rewrite files in tasks, each with a part of about the same size; of some files it is known which rows may go."""
-    files = [file for file in _candidates(work, effect) if len(found.get(file.path, "unknown"))]
+    files = [file for file in _candidates(work, effect) if len(indexed_rows.get(file.path, "unknown"))]
     files.sort(key=lambda file: -file.size)
-    size, limits = _work_on(work, effect, files, found), work.storage.limits
+    size, limits = _rewriting_cost(work, effect, files, indexed_rows), work.storage.limits
     if max(size, effect.nbytes) <= limits.in_process_bytes:
-        item = _rewriting(work, effect, Here(effect), files, files, writes_new=True, found=found)
-        return _together(engine.run(rewrite, [item], size))
+        item = _rewriting(work, effect, Here(effect), files, files, writes_new=True, indexed_rows=indexed_rows)
+        return _merge_rewritten(engine.run(rewrite, [item], size))
     # Of equal rows without a key it is known only how many are gone, of all files.
     count = max(-(-size // limits.part_bytes), 1) if work.table.key is not None else 1
     parts = [files[number::count] for number in range(count)]
@@ -290,21 +294,21 @@ def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, found: M
     runner = SequentialEngine() if effect.rows.nbytes > limits.sent_bytes else engine
     with runner.share(effect) as shared:
         items = [
-            _rewriting(work, effect, shared, part, files, writes_new=not number, found=found)
+            _rewriting(work, effect, shared, part, files, writes_new=not number, indexed_rows=indexed_rows)
             for number, part in enumerate(parts)
         ]
-        done = runner.run(rewrite, items, max(size, effect.nbytes))
-    rows = [each.rows for each in done if each.rows is not None]
+        rewritten_parts = runner.run(rewrite, items, max(size, effect.nbytes))
+    rows = [rewritten.rows for rewritten in rewritten_parts if rewritten.rows is not None]
     if rows:
-        together = write_versions(work.storage, work.folder, work.table, pa.concat_tables(rows))
-        done = [*done, Rewritten(together, [], 0)]
-    return _together(done)
+        new_files = write_versions(work.storage, work.folder, work.table, pa.concat_tables(rows))
+        rewritten_parts = [*rewritten_parts, Rewritten(new_files, [], 0)]
+    return _merge_rewritten(rewritten_parts)
 
 
-def _together(parts: Sequence[Rewritten]) -> Rewritten:
+def _merge_rewritten(parts: Sequence[Rewritten]) -> Rewritten:
     """Return what several tasks have done as one."""
     added, removed = [file for part in parts for file in part.added], [file for part in parts for file in part.removed]
-    return Rewritten(added, removed, sum(part.found for part in parts))
+    return Rewritten(added, removed, sum(part.found_count for part in parts))
 
 
 def _rewriting(
@@ -312,62 +316,72 @@ def _rewriting(
     effect: Reduced,
     shared: Shared[Reduced],
     files: Sequence[DataFile],
-    of_all: Sequence[DataFile],
+    candidates: Sequence[DataFile],
     *,
     writes_new: bool,
-    found: Mapping[str, Rows] = {},
+    indexed_rows: Mapping[str, Rows] = {},
 ) -> Rewriting:
-    grown: dict[object, DataFile] = {}
+    grown_files: dict[object, DataFile] = {}
     marks = work.table.marks_rows
     if writes_new and not effect.replaces_all:
         small = [
             file
             for file in work.files
             if file.size <= work.storage.limits.small_file_bytes
-            and may_be_there(file, work.table.form)
-            and (file in files or file not in of_all)
+            and may_have_current_rows(file, work.table.form)
+            and (file in files or file not in candidates)
         ]
         growing = partitions_of(work.table.file_partitions, effect.rows)
         small.sort(key=lambda file: file.size, reverse=True)
-        grown = {file.partition: file for file in small if file.partition in growing}
-        files = [*files, *(file for file in grown.values() if file not in files)]
-    returns_rows = marks and len(files) < len(of_all)
-    some = {file.path: found[file.path] for file in files if file.path in found}
+        grown_files = {file.partition: file for file in small if file.partition in growing}
+        files = [*files, *(file for file in grown_files.values() if file not in files)]
+    returns_rows = marks and len(files) < len(candidates)
+    rows_of_files = {file.path: indexed_rows[file.path] for file in files if file.path in indexed_rows}
     return Rewriting(
-        work.storage, work.folder, work.table, files, shared, writes_new, [*grown.values()], returns_rows, some
+        work.storage,
+        work.folder,
+        work.table,
+        files,
+        shared,
+        writes_new,
+        [*grown_files.values()],
+        returns_rows,
+        rows_of_files,
     )
 
 
-def _checked(work: ApplyTask, effect: Reduced, done: Rewritten) -> Rewritten:
+def _checked(work: ApplyTask, effect: Reduced, rewritten: Rewritten) -> Rewritten:
     expected = effect.expected
-    if done.found != expected and not work.may_lack_rows:
+    if rewritten.found_count != expected and not work.may_lack_rows:
         raise MissingRows(
-            f"{expected - done.found} of {expected} updated or deleted rows are missing in the copy of "
+            f"{expected - rewritten.found_count} of {expected} updated or deleted rows are missing in the copy of "
             f"{work.table.relation}"
         )
-    return replace(done, removed=list(work.files) if effect.replaces_all else done.removed, unfit=effect.unfit)
+    return replace(
+        rewritten, removed=list(work.files) if effect.replaces_all else rewritten.removed, unfit=effect.unfit
+    )
 
 
 def _candidates(work: ApplyTask, effect: Reduced) -> list[DataFile]:
     """Return the files that may have rows which are gone, by the bounds of their keys."""
-    if effect.replaces_all or not len(effect.gone):
+    if effect.replaces_all or not len(effect.removed_keys):
         return []
-    of_table = [file for file in work.files if effect.are_marked or may_be_there(file, work.table.form)]
+    table_files = [file for file in work.files if effect.are_marked or may_have_current_rows(file, work.table.form)]
     name = work.table.key_names[0]
-    if len(work.table.key_names) > 1 or effect.gone.type != work.table.schema.field(name).type:
-        return of_table
+    if len(work.table.key_names) > 1 or effect.removed_keys.type != work.table.schema.field(name).type:
+        return table_files
     try:
-        gone = effect.gone.sort().to_pylist()
+        removed_keys = effect.removed_keys.sort().to_pylist()
     except OverflowError:
         # Days that Python's dates cannot hold.
-        return of_table
+        return table_files
 
     def may_have(file: DataFile) -> bool:
         statistics = file.statistics
         if name not in statistics.least:
             # All are null, or it has no bounds.
             return name not in statistics.nulls or statistics.nulls[name] < file.rows
-        index = bisect_left(gone, statistics.least[name])
-        return index < len(gone) and bool(gone[index] <= statistics.greatest[name])
+        index = bisect_left(removed_keys, statistics.least[name])
+        return index < len(removed_keys) and bool(removed_keys[index] <= statistics.greatest[name])
 
-    return [file for file in of_table if may_have(file)]
+    return [file for file in table_files if may_have(file)]

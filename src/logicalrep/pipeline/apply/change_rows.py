@@ -44,9 +44,9 @@ def _rows(table: TableSpec, changes: TypedChanges, batch: ChangeBatch, schema: p
     for column in table.written:
         sides = [written_values(table, column, rows, chosen) for rows, chosen in ((old_rows, old), (new_rows, new))]
         arrays.append(pa.concat_arrays(sides).take(source))
-        left = np.concatenate((np.zeros(len(old), bool), is_unsent[new, column.ordinal]))[order]
-        if left.any() and not column.has_texts:
-            unchanged.append((table.relation.names[column.ordinal], left))
+        is_unchanged = np.concatenate((np.zeros(len(old), bool), is_unsent[new, column.ordinal]))[order]
+        if is_unchanged.any() and not column.has_texts:
+            unchanged.append((table.relation.names[column.ordinal], is_unchanged))
     positions = Positions.of(batch).take(np.concatenate((old, new))[order])
     return typed_batch(
         schema, arrays, change_types, positions.lsns, positions.timestamps, positions.ordinals, unchanged

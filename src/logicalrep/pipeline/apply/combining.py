@@ -36,20 +36,20 @@ def combined(table: TableSpec, effects: Sequence[Reduced]) -> Reduced:
     if len(effects) == 1:
         return effects[0]
     parts = [_changes_of(effect) for effect in effects]
-    together = reduced(
+    effect_of_all = reduced(
         RowEvents(
             has_key=table.key is not None,
             is_truncated=bool(truncated),
             turns=np.repeat(np.arange(len(parts)), [len(old_of) for old_of, _ in parts]),
             old_of=_one_after_another([old_of for old_of, _ in parts], [_count(effect) for effect in effects]),
-            new_of=_one_after_another([new_of for _, new_of in parts], [each.rows.num_rows for each in effects]),
-            old_keys=pa.concat_arrays([_gone_keys(effect) for effect in effects]),
+            new_of=_one_after_another([new_of for _, new_of in parts], [effect.rows.num_rows for effect in effects]),
+            old_keys=pa.concat_arrays([_removed_keys(effect) for effect in effects]),
             new_keys=pa.concat_arrays([row_keys(table, effect.rows) for effect in effects]),
             new_rows=pa.concat_tables([effect.rows for effect in effects]),
             unsent=_holes(effects),
         )
     )
-    return replace(together, unfit=sum((Counter(effect.unfit) for effect in effects), Counter()))
+    return replace(effect_of_all, unfit=sum((Counter(effect.unfit) for effect in effects), Counter()))
 
 
 def _changes_of(effect: Reduced) -> tuple[_Ints, _Ints]:
@@ -62,12 +62,12 @@ def _changes_of(effect: Reduced) -> tuple[_Ints, _Ints]:
 
 
 def _count(effect: Reduced) -> int:
-    return int(effect.gone_counts.sum())
+    return int(effect.removed_counts.sum())
 
 
-def _gone_keys(effect: Reduced) -> pa.Array:
+def _removed_keys(effect: Reduced) -> pa.Array:
     """Return the key of each row that is gone."""
-    return effect.gone.take(pa.array(np.repeat(np.arange(len(effect.gone)), effect.gone_counts)))
+    return effect.removed_keys.take(pa.array(np.repeat(np.arange(len(effect.removed_keys)), effect.removed_counts)))
 
 
 def _one_after_another(parts: Sequence[_Ints], counts: Sequence[int]) -> _Ints:

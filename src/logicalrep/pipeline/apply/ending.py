@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logicalrep.pipeline.apply.events import Events, Positions
-from logicalrep.pipeline.apply.reduction import Reduced, by_count, chains_of, filled
+from logicalrep.pipeline.apply.reduction import Reduced, chains_of, fill_values, reduced_by_count
 from logicalrep.pipeline.schema.forms import END, MORE, Form
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file
@@ -34,7 +34,7 @@ class _RowGroup:
     ended: Positions | None
 
 
-def reduced_to(form: Form, events: Events, schema: pa.Schema) -> Reduced:
+def reduced_with_ended_rows(form: Form, events: Events, schema: pa.Schema) -> Reduced:
     """Return the effect of changes on a table of which ended rows stay.
 
     Args:
@@ -50,32 +50,34 @@ def reduced_to(form: Form, events: Events, schema: pa.Schema) -> Reduced:
 def _marked(events: Events, schema: pa.Schema) -> Reduced:
     if not events.has_key:
         # Equal rows cannot be told apart when one comes again: a mark stays, and updates leave none.
-        effect = by_count(events)
+        effect = reduced_by_count(events)
         deletes = np.flatnonzero(events.is_delete)
         rows = events.old_rows.select(effect.rows.column_names).take(pa.array(events.old_of[deletes]))
         nowhere = np.full(len(deletes), _NOWHERE, np.int64)
-        return _joined(
+        return _join_groups(
             "marked",
             schema,
             [
                 _RowGroup(effect.rows, effect.origins, {}, None, None),
                 _RowGroup(rows, nowhere, {}, None, events.positions.take(deletes)),
             ],
-            effect.gone,
-            effect.gone_counts,
+            effect.removed_keys,
+            effect.removed_counts,
         )
     chains = chains_of(events)
     ends = np.flatnonzero((events.new_of >= 0) & (chains.taken_by < 0))
     last = np.flatnonzero(chains.is_last)
-    here, before = last[chains.put_by[last] >= 0], last[chains.put_by[last] < 0]
+    last_of_put, last_of_stored = last[chains.put_by[last] >= 0], last[chains.put_by[last] < 0]
     groups = [
-        _RowGroup(*filled(events, chains, ends), None, None),
-        _RowGroup(*filled(events, chains, chains.put_by[here]), None, events.positions.take(here)),
-        _RowGroup(*_from_before(events, chains.gone_of[before]), None, events.positions.take(before)),
+        _RowGroup(*fill_values(events, chains, ends), None, None),
+        _RowGroup(*fill_values(events, chains, chains.put_by[last_of_put]), None, events.positions.take(last_of_put)),
+        _RowGroup(
+            *_copies_of_stored(events, chains.removed_of[last_of_stored]), None, events.positions.take(last_of_stored)
+        ),
     ]
-    gone = pa.concat_arrays([chains.gone, chains.new])
-    is_marked = np.arange(len(gone)) >= len(chains.gone)
-    return _joined("marked", schema, groups, gone, np.ones(len(gone), np.int64), is_marked)
+    removed_keys = pa.concat_arrays([chains.removed_keys, chains.new])
+    is_marked = np.arange(len(removed_keys)) >= len(chains.removed_keys)
+    return _join_groups("marked", schema, groups, removed_keys, np.ones(len(removed_keys), np.int64), is_marked)
 
 
 def _versions(events: Events, schema: pa.Schema) -> Reduced:
@@ -83,60 +85,62 @@ def _versions(events: Events, schema: pa.Schema) -> Reduced:
     puts = np.flatnonzero(events.new_of >= 0)
     ends = chains.taken_by[puts]
     past, current = puts[ends >= 0], puts[ends < 0]
-    before = np.flatnonzero(chains.gone_of >= 0)
+    takes_of_stored = np.flatnonzero(chains.removed_of >= 0)
     groups = [
-        _RowGroup(*filled(events, chains, current), positions.take(current), None),
-        _RowGroup(*filled(events, chains, past), positions.take(past), positions.take(chains.taken_by[past])),
-        _RowGroup(*_from_before(events, chains.gone_of[before]), None, positions.take(before)),
+        _RowGroup(*fill_values(events, chains, current), positions.take(current), None),
+        _RowGroup(*fill_values(events, chains, past), positions.take(past), positions.take(chains.taken_by[past])),
+        _RowGroup(
+            *_copies_of_stored(events, chains.removed_of[takes_of_stored]), None, positions.take(takes_of_stored)
+        ),
     ]
-    return _joined("history", schema, groups, chains.gone, chains.gone_counts)
+    return _join_groups("history", schema, groups, chains.removed_keys, chains.removed_counts)
 
 
-def _from_before(events: Events, origins: _Ints) -> tuple[pa.Table, _Ints, dict[str, _Bools]]:
+def _copies_of_stored(events: Events, origins: _Ints) -> tuple[pa.Table, _Ints, dict[str, _Bools]]:
     """Return rows that have all of their values from those that are there."""
     schema = events.new_rows.schema
     rows = pa.table([pa.nulls(len(origins), field.type) for field in schema], schema=schema)
     return rows, origins, {name: np.ones(len(origins), bool) for name in schema.names}
 
 
-def _joined(
+def _join_groups(
     form: Form,
     schema: pa.Schema,
     groups: Sequence[_RowGroup],
-    gone: pa.Array,
-    gone_counts: _Ints,
+    removed_keys: pa.Array,
+    removed_counts: _Ints,
     is_marked: _Bools | None = None,
 ) -> Reduced:
     groups = [group for group in groups if group.rows.num_rows] or list(groups[:1])
-    whole = [
+    complete_groups = [
         _RowGroup(
-            pa.Table.from_arrays([*group.rows.columns, *_more(form, group)], schema=schema),
+            pa.Table.from_arrays([*group.rows.columns, *_extra_columns(form, group)], schema=schema),
             group.origins,
-            group.holes | _began_before(form, group),
+            group.holes | _inherited_beginnings(form, group),
             None,
             None,
         )
         for group in groups
     ]
     nothing: _Bools = np.zeros(0, bool)
-    names = dict.fromkeys(name for group in whole for name in group.holes)
+    names = dict.fromkeys(name for group in complete_groups for name in group.holes)
     holes = {
-        name: np.concatenate([group.holes.get(name, np.zeros(group.rows.num_rows, bool)) for group in whole])
+        name: np.concatenate([group.holes.get(name, np.zeros(group.rows.num_rows, bool)) for group in complete_groups])
         for name in names
     }
     return Reduced(
         replaces_all=False,
-        gone=gone,
-        gone_counts=gone_counts,
-        rows=pa.concat_tables([group.rows for group in whole]),
-        origins=np.concatenate([group.origins for group in whole]),
+        removed_keys=removed_keys,
+        removed_counts=removed_counts,
+        rows=pa.concat_tables([group.rows for group in complete_groups]),
+        origins=np.concatenate([group.origins for group in complete_groups]),
         holes={name: holes_ for name, holes_ in holes.items() if holes_.any()},
         are_marked=is_marked is not None,
         is_marked=nothing if is_marked is None else is_marked,
     )
 
 
-def _began_before(form: Form, group: _RowGroup) -> dict[str, _Bools]:
+def _inherited_beginnings(form: Form, group: _RowGroup) -> dict[str, _Bools]:
     """Return the columns that versions have from the row that is there."""
     if form != "history" or group.began is not None:
         return {}
@@ -144,7 +148,7 @@ def _began_before(form: Form, group: _RowGroup) -> dict[str, _Bools]:
     return {field.name: is_hole for field in MORE[form] if field.name.startswith("_valid_from")}
 
 
-def _more(form: Form, group: _RowGroup) -> list[pa.Array]:
+def _extra_columns(form: Form, group: _RowGroup) -> list[pa.Array]:
     """Return the columns behind those of the server's table."""
     count = group.rows.num_rows
     filled: _Values = {}
@@ -183,22 +187,22 @@ def _endings(form: Form, ended: Positions | None) -> _Values:
     }
 
 
-def are_there(rows: pa.Table, form: Form) -> _Bools:
+def is_current(rows: pa.Table, form: Form) -> _Bools:
     """Return which rows of a file are there now."""
-    found: _Bools = rows.column(END[form]).is_null().to_numpy()
-    return found
+    current: _Bools = rows.column(END[form]).is_null().to_numpy()
+    return current
 
 
-def may_be_there(file: DataFile, form: Form) -> bool:
+def may_have_current_rows(file: DataFile, form: Form) -> bool:
     """Return whether a file may have rows that are there now."""
     return form not in END or file.statistics.nulls.get(END[form], 1) > 0
 
 
-def begun(rows: pa.Table, schema: pa.Schema, position: Positions) -> pa.Table:
+def first_versions(rows: pa.Table, schema: pa.Schema, position: Positions) -> pa.Table:
     """Return loaded rows as versions that begin at one position."""
-    here = np.zeros(rows.num_rows, np.int64)
-    group = _RowGroup(rows, here, {}, position.take(here), None)
-    return pa.Table.from_arrays([*rows.columns, *_more("history", group)], schema=schema)
+    indices = np.zeros(rows.num_rows, np.int64)
+    group = _RowGroup(rows, indices, {}, position.take(indices), None)
+    return pa.Table.from_arrays([*rows.columns, *_extra_columns("history", group)], schema=schema)
 
 
 @dataclass(frozen=True)
@@ -213,7 +217,7 @@ class Ending:
     """One position."""
 
 
-def ended(rows: pa.Table, table: TableSpec, position: Positions, which: _Bools) -> pa.Table:
+def end_rows(rows: pa.Table, table: TableSpec, position: Positions, which: _Bools) -> pa.Table:
     """Return rows of a table's files of which some end at a position."""
     form = table.form
     endings = _endings(form, position)
@@ -228,15 +232,15 @@ def ended(rows: pa.Table, table: TableSpec, position: Positions, which: _Bools) 
     return rows
 
 
-def changed_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:
+def read_ending_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:
     """Return the files that have rows which are there, each with its rows once they have ended."""
-    found = []
+    changed = []
     for file in work.files:
-        if not may_be_there(file, work.table.form):
+        if not may_have_current_rows(file, work.table.form):
             continue
-        with open_data_file(work.storage, work.folder, file) as there:
-            rows = there.read(work.table.stored, work.table.stored.names)
-        is_there = are_there(rows, work.table.form)
-        if is_there.any():
-            found.append((file, ended(rows, work.table, work.position, is_there)))
-    return found
+        with open_data_file(work.storage, work.folder, file) as opened:
+            rows = opened.read(work.table.stored, work.table.stored.names)
+        current = is_current(rows, work.table.form)
+        if current.any():
+            changed.append((file, end_rows(rows, work.table, work.position, current)))
+    return changed

@@ -54,21 +54,21 @@ def _write_as(stored: StoredTable, engine: Engine, table: TableSpec, files: Sequ
     """Store another description of the same columns, with some files written anew for it; return their number."""
     if stored.table == table:
         return 0  # The earlier try had succeeded, though its answer was lost, or the process ended after it.
-    work = [_Written(stored.storage, stored.folder, table, file) for file in files]
-    done = engine.run(_write_file_as, work, sum(file.size for file in files))
-    stored.describe(table, [file for each in done for file in each], files)
+    work = [_FileToWrite(stored.storage, stored.folder, table, file) for file in files]
+    file_lists = engine.run(_write_file_as, work, sum(file.size for file in files))
+    stored.describe(table, [file for file_list in file_lists for file in file_list], files)
     return len(files)
 
 
 @dataclass(frozen=True)
-class _Written:
+class _FileToWrite:
     storage: Storage
     folder: str
     table: TableSpec
     file: DataFile
 
 
-def _write_file_as(work: _Written) -> list[DataFile]:
+def _write_file_as(work: _FileToWrite) -> list[DataFile]:
     schema = work.table.stored
     rows = read_rows(work.storage, work.folder, work.file, schema, schema.names)
     return write_versions(work.storage, work.folder, work.table, rows)

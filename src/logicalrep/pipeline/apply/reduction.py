@@ -40,9 +40,9 @@ class Reduced:
 
     replaces_all: bool
     """Whether all rows from before are gone."""
-    gone: pa.Array
+    removed_keys: pa.Array
     """The keys of the rows from before that are gone, or come back as others; no key twice."""
-    gone_counts: _Ints
+    removed_counts: _Ints
     """The number of rows of each of these keys that are gone: 1 where rows have a key."""
     rows: pa.Table
     """The rows that are there afterwards: new ones, and those that replace one that is gone."""
@@ -60,12 +60,12 @@ class Reduced:
     @property
     def nbytes(self) -> int:
         """About its bytes."""
-        return int(self.rows.nbytes) + int(self.gone.nbytes) + 8 * (len(self.gone) + len(self.origins))
+        return int(self.rows.nbytes) + int(self.removed_keys.nbytes) + 8 * (len(self.removed_keys) + len(self.origins))
 
     @property
     def expected(self) -> int:
         """The number of rows that must be found."""
-        return int(self.gone_counts[~self.is_marked].sum() if self.are_marked else self.gone_counts.sum())
+        return int(self.removed_counts[~self.is_marked].sum() if self.are_marked else self.removed_counts.sum())
 
 
 def reduced(events: RowEvents) -> Reduced:
@@ -73,10 +73,10 @@ def reduced(events: RowEvents) -> Reduced:
 
     Raises NeedsResync for changes that cannot have been made one after another.
     """
-    return _by_key(events) if events.has_key else by_count(events)
+    return _by_key(events) if events.has_key else reduced_by_count(events)
 
 
-def by_count(events: RowEvents) -> Reduced:
+def reduced_by_count(events: RowEvents) -> Reduced:
     """Reduce the changes of rows without a key: of equal rows it is known only how many more or fewer there are.
 
     Raises NeedsResync if a value was not sent: without it, rows cannot be told apart.
@@ -88,12 +88,12 @@ def by_count(events: RowEvents) -> Reduced:
     more = np.bincount(put, minlength=len(keys)) - np.bincount(taken, minlength=len(keys))
     example = np.zeros(len(keys), np.int64)
     example[put[::-1]] = np.arange(len(put))[::-1]
-    added, gone = np.flatnonzero(more > 0), np.flatnonzero(more < 0)
+    added, removed = np.flatnonzero(more > 0), np.flatnonzero(more < 0)
     rows = events.new_rows.take(pa.array(np.repeat(example[added], more[added])))
     return Reduced(
         replaces_all=events.is_truncated,
-        gone=keys.take(pa.array(gone)),
-        gone_counts=-more[gone],
+        removed_keys=keys.take(pa.array(removed)),
+        removed_counts=-more[removed],
         rows=rows,
         origins=np.full(rows.num_rows, -1, np.int64),
     )
@@ -109,11 +109,11 @@ class Chains:
     """The change that takes the row that each change puts; -1 for a row that is there afterwards."""
     is_last: NDArray[np.bool_]
     """Whether each change is the last one that takes a row of its key."""
-    gone: pa.Array
+    removed_keys: pa.Array
     """The keys of the rows from before that are taken; no key twice."""
-    gone_counts: _Ints
+    removed_counts: _Ints
     """The number of rows of each of these keys."""
-    gone_of: _Ints
+    removed_of: _Ints
     """The number, in the order of `gone`, of the row from before that each change takes; -1 for other changes."""
     new: pa.Array
     """The keys whose first row is put."""
@@ -144,18 +144,18 @@ def chains_of(events: RowEvents) -> Chains:
     if wrong.any():
         raise NeedsResync("its changes contradict each other: two rows have the same key at the same time")
     put_by, taken_by = np.full(len(events), -1, np.int64), np.full(len(events), -1, np.int64)
-    took = np.flatnonzero(~is_put)
-    put_by[change[took]] = np.where(is_first[took], -1, change[took - 1])
-    later = took[~is_first[took]]
-    taken_by[change[later - 1]] = change[later]
+    takes_in_order = np.flatnonzero(~is_put)
+    put_by[change[takes_in_order]] = np.where(is_first[takes_in_order], -1, change[takes_in_order - 1])
+    chained_takes = takes_in_order[~is_first[takes_in_order]]
+    taken_by[change[chained_takes - 1]] = change[chained_takes]
     is_last_take = np.zeros(len(events), bool)
     is_last_take[change[~is_put & is_last]] = True
     # The first of equal rows from before that is taken is at level -1, the next one at level -2.
     first_takes = np.flatnonzero(~is_put & is_first)
     first_takes = first_takes[np.lexsort((-level[first_takes], value[first_takes]))]
-    gone_of = np.full(len(events), -1, np.int64)
-    gone_of[change[first_takes]] = np.arange(len(first_takes))
-    gone, counts = np.unique(value[first_takes], return_counts=True)
+    removed_of = np.full(len(events), -1, np.int64)
+    removed_of[change[first_takes]] = np.arange(len(first_takes))
+    removed, counts = np.unique(value[first_takes], return_counts=True)
     # The change at which the row of each change was from before, or was new.
     takes_one = events.old_of >= 0
     roots = _followed(np.where(takes_one & (put_by >= 0), put_by, np.arange(len(events))))
@@ -163,11 +163,11 @@ def chains_of(events: RowEvents) -> Chains:
         put_by=put_by,
         taken_by=taken_by,
         is_last=is_last_take,
-        gone=keys.take(pa.array(gone)),
-        gone_counts=counts.astype(np.int64),
-        gone_of=gone_of,
+        removed_keys=keys.take(pa.array(removed)),
+        removed_counts=counts.astype(np.int64),
+        removed_of=removed_of,
         new=keys.take(pa.array(value[is_put & is_first])),
-        origins=np.where(takes_one[roots], gone_of[roots], -1),
+        origins=np.where(takes_one[roots], removed_of[roots], -1),
     )
 
 
@@ -177,25 +177,25 @@ def _levels(value: _Ints, moment: _Ints) -> _Ints:
     steps = np.where(moment[order] % 2 == 1, 1, -1)
     sums = np.cumsum(steps)
     starts = np.flatnonzero(np.diff(value[order], prepend=-1))
-    before = np.repeat(sums[starts] - steps[starts], np.diff(starts, append=len(order)))
+    previous_sums = np.repeat(sums[starts] - steps[starts], np.diff(starts, append=len(order)))
     level = np.empty(len(value), np.int64)
-    level[order] = sums - before - (steps == 1)
+    level[order] = sums - previous_sums - (steps == 1)
     return level
 
 
 def _by_key(events: RowEvents) -> Reduced:
     chains = chains_of(events)
     ends = np.flatnonzero((events.new_of >= 0) & (chains.taken_by < 0))
-    rows, origins, holes = filled(events, chains, ends)
-    return Reduced(events.is_truncated, chains.gone, chains.gone_counts, rows, origins, holes)
+    rows, origins, holes = fill_values(events, chains, ends)
+    return Reduced(events.is_truncated, chains.removed_keys, chains.removed_counts, rows, origins, holes)
 
 
-def filled(events: RowEvents, chains: Chains, ends: _Ints) -> tuple[pa.Table, _Ints, dict[str, NDArray[np.bool_]]]:
+def fill_values(events: RowEvents, chains: Chains, ends: _Ints) -> tuple[pa.Table, _Ints, dict[str, NDArray[np.bool_]]]:
     """Return the rows that changes put, with the values that earlier changes have; their origins and holes."""
     columns, holes = {}, {}
     origins = chains.origins[ends]
     new_of, put_by = events.new_of, chains.put_by
-    here = np.arange(len(events))
+    own = np.arange(len(events))
     for name in events.new_rows.column_names:
         column = events.new_rows.column(name)
         unsent = events.unsent.get(name)
@@ -205,13 +205,13 @@ def filled(events: RowEvents, chains: Chains, ends: _Ints) -> tuple[pa.Table, _I
         is_hole = np.zeros(len(events), bool)
         is_hole[new_of >= 0] = unsent[new_of[new_of >= 0]]
         # The last change of the chain has the value, or took a row from before.
-        source = _followed(np.where(is_hole & (put_by >= 0), put_by, here))[ends]
-        left = is_hole[source]
-        if (left & (origins < 0)).any():
+        source = _followed(np.where(is_hole & (put_by >= 0), put_by, own))[ends]
+        is_unfilled = is_hole[source]
+        if (is_unfilled & (origins < 0)).any():
             raise NeedsResync(f"PostgreSQL did not send a value of its column {name}, and no earlier change has it")
         columns[name] = column.take(pa.array(new_of[source]))
-        if left.any():
-            holes[name] = left
+        if is_unfilled.any():
+            holes[name] = is_unfilled
     return pa.table(columns, schema=events.new_rows.schema), origins, holes
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.pipeline.apply.ending import are_there
+from logicalrep.pipeline.apply.ending import is_current
 from logicalrep.pipeline.catalog.evolution import Evolution, fitted
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
@@ -56,27 +56,29 @@ def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
     stored.describe(table, [file for new, _ in changed for file in new], [old for _, old in changed])
 
 
-def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
+def _needs_files(old_table: TableSpec, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
     new = set(evolution.table.names) - evolution.sources.keys()
-    if before.settings.abilities.has_field_ids:
+    if old_table.settings.abilities.has_field_ids:
         fields = [(evolution.table.schema.field(name), source) for name, source in evolution.sources.items()]
-        has_other_types = any(field.type != before.schema.field(source).type for field, source in fields)
+        has_other_types = any(field.type != old_table.schema.field(source).type for field, source in fields)
         return bool(defaults) or has_other_types
     return (
         bool(defaults)
-        or not new.isdisjoint({*before.dropped_columns, *before.names})
+        or not new.isdisjoint({*old_table.dropped_columns, *old_table.names})
         or any(
-            name != source or evolution.table.schema.field(name).type != before.schema.field(source).type
+            name != source or evolution.table.schema.field(name).type != old_table.schema.field(source).type
             for name, source in evolution.sources.items()
         )
     )
 
 
-def _renamed_changes(before: TableSpec, after: TableSpec) -> list[str]:
+def _renamed_changes(old_table: TableSpec, new_table: TableSpec) -> list[str]:
     """Return the columns that are called otherwise now, if these are changes, whose rows name columns."""
-    later = dict(zip(after.attnums, after.relation.names, strict=True))
-    names = zip(before.attnums, before.relation.names, strict=True)
-    return [name for number, name in names if later.get(number, name) != name] if after.form == "changes" else []
+    new_names = dict(zip(new_table.attnums, new_table.relation.names, strict=True))
+    names = zip(old_table.attnums, old_table.relation.names, strict=True)
+    return (
+        [name for number, name in names if new_names.get(number, name) != name] if new_table.form == "changes" else []
+    )
 
 
 def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
@@ -88,12 +90,12 @@ def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
         return []
     new = set(evolution.table.names) - evolution.sources.keys()
     restated = [(file, with_columns(file, evolution.table.stored, new)) for file in stored.files.values()]
-    return [after for before, after in restated if after is not before]
+    return [restated_file for file, restated_file in restated if restated_file is not file]
 
 
 def _defaults(evolution: Evolution) -> dict[str, pa.Scalar]:
     """Return the values that old rows have in new columns, and in the columns of their texts."""
-    table, found = evolution.table, {}
+    table, values = evolution.table, {}
     for written in table.written:
         number = table.attnums[written.ordinal]
         default = evolution.defaults.get(number)
@@ -105,43 +107,43 @@ def _defaults(evolution: Evolution) -> dict[str, pa.Scalar]:
             raise NeedsResync(f"the column {name} cannot hold its default {default!r}")
         scalar = pa.scalar(text, written.type) if written.has_texts else array.cast(written.type)[0]
         if scalar.is_valid:
-            found[written.name] = scalar
-    return found
+            values[written.name] = scalar
+    return values
 
 
 @dataclass(frozen=True)
 class _Reshaping:
     storage: Storage
     folder: str
-    before: TableSpec
-    after: TableSpec
+    old_table: TableSpec
+    new_table: TableSpec
     sources: Mapping[str, str]
     defaults: Mapping[str, pa.Scalar]
     file: DataFile
 
 
 def _reshape_file(work: _Reshaping) -> list[DataFile]:
-    form, more = work.after.form, [field.name for field in MORE[work.after.form]]
-    rows = read_rows(work.storage, work.folder, work.file, work.before.stored, [*work.sources.values(), *more])
-    is_there = pa.array(are_there(rows, form)) if form in END else pa.scalar(True)
+    form, more = work.new_table.form, [field.name for field in MORE[work.new_table.form]]
+    rows = read_rows(work.storage, work.folder, work.file, work.old_table.stored, [*work.sources.values(), *more])
+    current = pa.array(is_current(rows, form)) if form in END else pa.scalar(True)
 
     def values(name: str, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
         if name in work.sources:
             return _cast(rows.column(work.sources[name]), type_)
         if name in work.defaults:
             missing = pa.repeat(work.defaults[name], rows.num_rows)
-            return pc.if_else(is_there, missing, pa.scalar(None, type_))
+            return pc.if_else(current, missing, pa.scalar(None, type_))
         return rows.column(name) if name in more else pa.nulls(rows.num_rows, type_)
 
-    columns = [values(field.name, field.type) for field in work.after.stored]
-    reshaped = renamed_in_changes(pa.table(columns, schema=work.after.stored), work.before, work.after)
-    return write_rows(work.storage, work.folder, work.after.stored, reshaped, work.after.file_partitions)
+    columns = [values(field.name, field.type) for field in work.new_table.stored]
+    reshaped = renamed_in_changes(pa.table(columns, schema=work.new_table.stored), work.old_table, work.new_table)
+    return write_rows(work.storage, work.folder, work.new_table.stored, reshaped, work.new_table.file_partitions)
 
 
 def _rename_in_file(work: _Reshaping) -> list[DataFile]:
     """Write a file of changes anew if one of its rows names a column that is called otherwise now."""
-    unchanged = read_rows(work.storage, work.folder, work.file, work.before.stored, ["_unchanged"]).column(0)
-    renamed = pa.array(_renamed_changes(work.before, work.after), pa.string())
+    unchanged = read_rows(work.storage, work.folder, work.file, work.old_table.stored, ["_unchanged"]).column(0)
+    renamed = pa.array(_renamed_changes(work.old_table, work.new_table), pa.string())
     is_named = pc.any(pc.is_in(pc.list_flatten(unchanged), renamed)).as_py()
     return _reshape_file(work) if is_named else [work.file]
 
@@ -153,12 +155,13 @@ def _cast(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedA
     return values.cast(type_)
 
 
-def renamed_in_changes(rows: pa.Table, before: TableSpec, after: TableSpec) -> pa.Table:
+def renamed_in_changes(rows: pa.Table, old_table: TableSpec, new_table: TableSpec) -> pa.Table:
     """Return rows of which those of a table's changes name the columns that were not sent as they are called now."""
-    later = dict(zip(after.attnums, after.relation.names, strict=True))
-    names = {name: later.get(attnum) for attnum, name in zip(before.attnums, before.relation.names, strict=True)}
-    is_same_table = before.relation.relation_id == after.relation.relation_id
-    if after.form != "changes" or not is_same_table or all(name == now for name, now in names.items()):
+    new_names = dict(zip(new_table.attnums, new_table.relation.names, strict=True))
+    old_names = zip(old_table.attnums, old_table.relation.names, strict=True)
+    names = {name: new_names.get(attnum) for attnum, name in old_names}
+    is_same_table = old_table.relation.relation_id == new_table.relation.relation_id
+    if new_table.form != "changes" or not is_same_table or all(name == new_name for name, new_name in names.items()):
         return rows
     index = rows.schema.get_field_index("_unchanged")
     lists = [

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep.pipeline.apply.ending import Ending, are_there, changed_files
+from logicalrep.pipeline.apply.ending import Ending, is_current, read_ending_files
 from logicalrep.pipeline.apply.reduction import Reduced
 from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.limits import Limits
@@ -36,11 +36,11 @@ class Rewriting:
     reduced: Shared[Reduced]
     writes_new: bool
     """Whether the new rows are written too."""
-    grown: Sequence[DataFile] = ()
+    growing: Sequence[DataFile] = ()
     """Small files, one of a file partition, that take in its new rows: so there are not ever more small files."""
     returns_rows: bool = False
     """Whether rows that are in no file yet may be returned, so that those of several tasks get one file."""
-    found: Mapping[str, _Ints] = field(default_factory=dict)
+    indexed_rows: Mapping[str, _Ints] = field(default_factory=dict)
     """The rows of some files that may be gone, by their numbers in the file, in order; all rows of others may be."""
 
 
@@ -51,7 +51,7 @@ class Rewritten:
     added: list[DataFile]
     """New files, and files of which more rows are marked."""
     removed: list[DataFile]
-    found: int
+    found_count: int
     rows: pa.Table | None = None
     """Rows that are to be written; None if all are."""
     unfit: Mapping[str, int] = field(default_factory=dict)
@@ -65,8 +65,8 @@ def rewrite(work: Rewriting) -> Rewritten:
     """
     reduced, table = work.reduced.value, work.table
     stored = table.stored
-    left = reduced.gone_counts.copy()
-    ends = np.cumsum(reduced.gone_counts)
+    missing_counts = reduced.removed_counts.copy()
+    ends = np.cumsum(reduced.removed_counts)
     has_origin = reduced.origins >= 0
     # The rows that stem from one that is gone, in the order of these.
     stemming = np.flatnonzero(has_origin)
@@ -76,17 +76,17 @@ def rewrite(work: Rewriting) -> Rewritten:
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
     # Rows that replace marked ones come into the files that take in new rows.
-    grown = {file.path for file in work.grown}
+    grown = {file.path for file in work.growing}
     for file in sorted(work.files, key=lambda file: file.path in grown):
         growth = new.slice(0, 0)
         if file.path in grown:
             growth, new = split_off(table.file_partitions, new, file.partition)
-        numbers_found = work.found.get(file.path)
-        few = None if numbers_found is None else len(numbers_found)
-        with open_data_file(work.storage, work.folder, file, few) as there:
-            some = there if numbers_found is None else there.restricted_to(numbers_found)
-            of_gone = _gone_rows(some, table, reduced)
-            hits, numbers = hits_of(of_gone, ends, left)
+        indexed_numbers = work.indexed_rows.get(file.path)
+        row_count = None if indexed_numbers is None else len(indexed_numbers)
+        with open_data_file(work.storage, work.folder, file, row_count) as opened:
+            searched = opened if indexed_numbers is None else opened.restricted_to(indexed_numbers)
+            key_numbers = _key_numbers(searched, table, reduced)
+            hits, numbers = find_hits(key_numbers, ends, missing_counts)
             is_grown = growth.num_rows > 0
             if not len(hits) and not is_grown:
                 continue
@@ -97,20 +97,20 @@ def rewrite(work: Rewriting) -> Rewritten:
             bases, replacing = np.repeat(hits, counts)[order], replacing[order]
             is_marked = not is_grown and _is_to_be_marked(table, file, len(hits), work.storage.limits)
             if is_marked:
-                rows, numbers_gone = some.read(stored, _holes(reduced, replacing)), some.deleted_with(hits)
+                rows, marked_numbers = searched.read(stored, _holes(reduced, replacing)), searched.deleted_with(hits)
             else:
-                rows, numbers_gone = there.read(stored, stored.names), None
-                hits, bases = (np.searchsorted(there.numbers, some.numbers[each]) for each in (hits, bases))
+                rows, marked_numbers = opened.read(stored, stored.names), None
+                hits, bases = (np.searchsorted(opened.numbers, searched.numbers[indices]) for indices in (hits, bases))
         replacements = [_replacements(reduced, rows, bases, replacing)] if len(replacing) else []
         removed.append(file)
-        if numbers_gone is not None:
-            added.append(replace(file, vector=DeletionVector.of(numbers_gone)))
+        if marked_numbers is not None:
+            added.append(replace(file, vector=DeletionVector.of(marked_numbers)))
             new = pa.concat_tables([new, *replacements])
             continue
-        is_kept = np.ones(rows.num_rows, bool)
-        is_kept[hits] = False
+        stays = np.ones(rows.num_rows, bool)
+        stays[hits] = False
         # The file's rows are there once while they are written.
-        rows = rows.filter(pa.array(is_kept))
+        rows = rows.filter(pa.array(stays))
         parts = [rows, *replacements]
         if is_grown:
             parts.append(growth)
@@ -118,21 +118,21 @@ def rewrite(work: Rewriting) -> Rewritten:
     is_returned = work.returns_rows and new.nbytes <= work.storage.limits.returned_bytes
     if not is_returned:
         added += write_versions(work.storage, work.folder, table, new)
-    found = reduced.gone_counts - left
-    count = int((found[~reduced.is_marked] if reduced.are_marked else found).sum())
+    found_counts = reduced.removed_counts - missing_counts
+    count = int((found_counts[~reduced.is_marked] if reduced.are_marked else found_counts).sum())
     return Rewritten(added, removed, count, new if is_returned else None)
 
 
-def _gone_rows(some: OpenedFile, table: TableSpec, reduced: Reduced) -> _Ints:
+def _key_numbers(searched: OpenedFile, table: TableSpec, reduced: Reduced) -> _Ints:
     """Return for each row of a file the number of its key among those that are gone; -1 for others."""
-    if not len(reduced.gone):
+    if not len(reduced.removed_keys):
         return np.empty(0, np.int64)
-    keys = row_keys(table, some.read(table.stored, table.key_names))
-    of_gone: _Ints = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
-    if table.form in END and (of_gone >= 0).any():
-        is_there = are_there(some.read(table.stored, [END[table.form]]), table.form)
-        of_gone[is_there == reduced.is_marked[of_gone] if reduced.are_marked else ~is_there] = -1
-    return of_gone
+    keys = row_keys(table, searched.read(table.stored, table.key_names))
+    key_numbers: _Ints = pc.index_in(keys, value_set=reduced.removed_keys).fill_null(-1).to_numpy().astype(np.int64)
+    if table.form in END and (key_numbers >= 0).any():
+        current = is_current(searched.read(table.stored, [END[table.form]]), table.form)
+        key_numbers[current == reduced.is_marked[key_numbers] if reduced.are_marked else ~current] = -1
+    return key_numbers
 
 
 def _is_to_be_marked(table: TableSpec, file: DataFile, count: int, limits: Limits) -> bool:
@@ -146,10 +146,10 @@ def _holes(reduced: Reduced, replacing: _Ints) -> list[str]:
     return [name for name, holes in reduced.holes.items() if holes[replacing].any()]
 
 
-def end_all(work: Ending) -> Rewritten:
+def end_files(work: Ending) -> Rewritten:
     """Write the files anew that have rows which are there now: all of these end."""
-    changed = changed_files(work)
-    added = [each for _, rows in changed for each in write_versions(work.storage, work.folder, work.table, rows)]
+    changed = read_ending_files(work)
+    added = [file for _, rows in changed for file in write_versions(work.storage, work.folder, work.table, rows)]
     return Rewritten(added, [file for file, _ in changed], 0)
 
 
@@ -157,12 +157,12 @@ def write_versions(storage: Storage, folder: str, table: TableSpec, rows: pa.Tab
     """Write rows; versions of the past apart from those that change again."""
     parts = [rows]
     if table.form == "history":
-        is_there = are_there(rows, table.form)
-        parts = [rows.filter(pa.array(which)) for which in (is_there, ~is_there)]
+        current = is_current(rows, table.form)
+        parts = [rows.filter(pa.array(which)) for which in (current, ~current)]
     return [file for part in parts for file in write_rows(storage, folder, table.stored, part, table.file_partitions)]
 
 
-def hits_of(of_gone: _Ints, ends: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:
+def find_hits(key_numbers: _Ints, ends: _Ints, missing_counts: _Ints) -> tuple[_Ints, _Ints]:
     """Return the rows of a file that are gone, and their numbers among all that are gone; no more than are left.
 
     Args:
@@ -170,17 +170,17 @@ def hits_of(of_gone: _Ints, ends: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:
         ends: for each of these keys the number of rows that are gone, of this key and those before it.
         left: for each of these keys the number of rows that no file had yet; the found ones are taken off.
     """
-    rows = np.flatnonzero(of_gone >= 0)
+    rows = np.flatnonzero(key_numbers >= 0)
     if not len(rows):
         return rows, rows
-    rows = rows[np.argsort(of_gone[rows], kind="stable")]
-    gone = of_gone[rows]
-    starts = np.flatnonzero(np.diff(gone, prepend=-1))
-    rank = np.arange(len(gone)) - np.repeat(starts, np.diff(starts, append=len(gone)))
-    is_hit = rank < left[gone]
-    rows, gone, rank = rows[is_hit], gone[is_hit], rank[is_hit]
-    numbers = ends[gone] - left[gone] + rank
-    np.subtract.at(left, gone, 1)
+    rows = rows[np.argsort(key_numbers[rows], kind="stable")]
+    hit_keys = key_numbers[rows]
+    starts = np.flatnonzero(np.diff(hit_keys, prepend=-1))
+    rank = np.arange(len(hit_keys)) - np.repeat(starts, np.diff(starts, append=len(hit_keys)))
+    is_hit = rank < missing_counts[hit_keys]
+    rows, hit_keys, rank = rows[is_hit], hit_keys[is_hit], rank[is_hit]
+    numbers = ends[hit_keys] - missing_counts[hit_keys] + rank
+    np.subtract.at(missing_counts, hit_keys, 1)
     return rows, numbers
 
 
@@ -193,7 +193,7 @@ def _replacements(reduced: Reduced, base: pa.Table, bases: _Ints, replacing: _In
         holes = reduced.holes.get(name)
         if holes is not None and holes[replacing].any():
             both = pa.chunked_array([*column.chunks, *base.column(name).chunks], column.type)
-            here = np.arange(len(replacing))
-            column = both.take(pa.array(np.where(holes[replacing], len(replacing) + bases, here)))
+            own = np.arange(len(replacing))
+            column = both.take(pa.array(np.where(holes[replacing], len(replacing) + bases, own)))
         columns[name] = column
     return pa.table(columns, schema=rows.schema)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.pipeline.apply.ending import are_there, begun, ended
+from logicalrep.pipeline.apply.ending import end_rows, first_versions, is_current
 from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import Engine
@@ -131,7 +131,7 @@ def _read(item: _FileTask) -> pa.Table:
 
 def _write_marked(item: _FileTask) -> list[DataFile]:
     work, rows = item.work, _read(item).take(pa.array(item.rows))
-    rows = ended(rows, work.table, item.position, are_there(rows, "marked"))
+    rows = end_rows(rows, work.table, item.position, is_current(rows, "marked"))
     return write_versions(work.storage, work.folder, work.table, rows)
 
 
@@ -139,13 +139,15 @@ def _write_closed(item: _FileTask) -> list[DataFile]:
     work, rows = item.work, _read(item)
     which = np.zeros(rows.num_rows, bool)
     which[item.rows] = True
-    return write_versions(work.storage, work.old_folder, work.table, ended(rows, work.table, item.position, which))
+    return write_versions(work.storage, work.old_folder, work.table, end_rows(rows, work.table, item.position, which))
 
 
 def _write_begun(item: _FileTask) -> list[DataFile]:
     work, schema = item.work, item.work.table.schema
     rows = read_rows(work.storage, work.folder, item.file, schema, schema.names).take(pa.array(item.rows))
-    return write_versions(work.storage, work.old_folder, work.table, begun(rows, work.table.stored, item.position))
+    return write_versions(
+        work.storage, work.old_folder, work.table, first_versions(rows, work.table.stored, item.position)
+    )
 
 
 def _write_converted(item: _FileTask) -> list[DataFile]:

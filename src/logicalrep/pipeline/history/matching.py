@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep.pipeline.apply.ending import are_there
+from logicalrep.pipeline.apply.ending import is_current
 from logicalrep.pipeline.apply.reshaping import renamed_in_changes
-from logicalrep.pipeline.apply.rewriting import hits_of
+from logicalrep.pipeline.apply.rewriting import find_hits
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.schema.forms import END, MORE
 from logicalrep.pipeline.schema.row_keys import row_keys
@@ -132,10 +132,10 @@ def _match_part(part: _MatchTask) -> Matched:
     old = []
     for file in work.old:
         rows = _read(work, file, names)
-        is_there = are_there(rows, work.table.form) if work.table.form in END else np.ones(rows.num_rows, bool)
+        is_there = is_current(rows, work.table.form) if work.table.form in END else np.ones(rows.num_rows, bool)
         keys = row_keys(identity, rows)
         indices = _indices(keys, distinct_keys)
-        hits, _ = hits_of(np.where(is_there, indices, -1), ends, remaining)
+        hits, _ = find_hits(np.where(is_there, indices, -1), ends, remaining)
         is_unmatched = _own(keys, part)
         is_unmatched[hits] = False
         if work.table.form == "history":
@@ -145,7 +145,7 @@ def _match_part(part: _MatchTask) -> Matched:
         old.append(np.flatnonzero(is_unmatched))
     new = []
     for keys, own in zip(new_keys, is_own, strict=True):
-        hits, _ = hits_of(np.where(own, _indices(keys, distinct_keys), -1), ends, remaining)
+        hits, _ = find_hits(np.where(own, _indices(keys, distinct_keys), -1), ends, remaining)
         new.append(np.sort(hits))
     return Matched(old, new)
 

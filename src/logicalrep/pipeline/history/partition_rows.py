@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.pipeline.apply.ending import are_there, ended, may_be_there
+from logicalrep.pipeline.apply.ending import end_rows, is_current, may_have_current_rows
 from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import Engine
@@ -93,7 +93,7 @@ def _replaced_versions(
     stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
     """Return the files to add and to remove: differing versions of these keys end, and new versions begin."""
-    current = [file for file in stored.files.values() if may_be_there(file, "history")]
+    current = [file for file in stored.files.values() if may_have_current_rows(file, "history")]
     old = _files_that_may_share_keys(current, table, [*loaded.files, *loaded.deleted_keys])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files)
     by_key = replace(work, new=[*loaded.files, *loaded.deleted_keys], by_key=True)
@@ -144,7 +144,7 @@ def _write_staying_rows(item: _StayingRows) -> list[DataFile]:
     rows = read_rows(work.storage, work.old_folder, item.file, stored, stored.names).take(pa.array(item.rows))
     is_removed = np.isin(item.rows, item.removed)
     if work.table.form == "marked":
-        rows = ended(rows, work.table, item.position, is_removed & are_there(rows, "marked"))
+        rows = end_rows(rows, work.table, item.position, is_removed & is_current(rows, "marked"))
     elif is_removed.any():
         rows = rows.filter(pa.array(~is_removed))
     return write_versions(work.storage, work.old_folder, work.table, rows)

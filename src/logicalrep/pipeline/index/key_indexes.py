@@ -157,7 +157,7 @@ class TableIndex:
         self._run(find)
         return found
 
-    def doubt(self) -> None:
+    def rebuild(self) -> None:
         """Make it anew: a row was not found by it."""
         self._say(f"the index of the keys of {self._name} did not have all rows, and is made anew; none was lost by it")
         self._run(lambda index: index.clear())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.pipeline.apply.ending import are_there
+from logicalrep.pipeline.apply.ending import is_current
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.load.copying import CopiedPart, limit_rate
 from logicalrep.pipeline.schema.forms import END
@@ -179,7 +179,7 @@ def _read_keys(task: KeysTask) -> Generator[pa.Table, None, None]:
     for file in stored.files:
         rows = read_rows(task.storage, stored.folder, file, table.stored, [*table.key_names, *ends])
         if ends:
-            rows = rows.filter(pa.array(are_there(rows, table.form)))
+            rows = rows.filter(pa.array(is_current(rows, table.form)))
         keys = rows.select(schema.names).cast(schema)
         for key in schema.names:
             # No key finds a row with a null in its key.

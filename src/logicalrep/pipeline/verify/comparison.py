@@ -37,7 +37,7 @@ from logicalrep.pipeline.verify.digests import (
     digests_of,
     key_hashes,
 )
-from logicalrep.pipeline.verify.passing import Passing, UnsettledError
+from logicalrep.pipeline.verify.progress import DestinationProgress, UnsettledError
 from logicalrep.pipeline.verify.server_rows import ServerRows
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.table_names import TableName
@@ -58,7 +58,7 @@ class Comparison:
         name: TableName,
         server: ServerRows,
         destination: DestinationRows,
-        passing: Passing,
+        progress: DestinationProgress,
         *,
         patience: float,
         with_values: bool,
@@ -68,7 +68,7 @@ class Comparison:
         self._server = server
         self._destination = destination
         self._table, self._limits = destination.table, destination.storage.limits
-        self._passing = passing
+        self._progress = progress
         self._patience = patience
         self._with_values = with_values
         self._deadline = 0.0
@@ -125,10 +125,10 @@ class Comparison:
     def _settle(self, buckets: NDArray[np.int64]) -> tuple[int, int, bool]:
         """Return the numbers of proven and of unsettled rows in some buckets, and whether more may differ."""
         hashes, keys = self._differing(buckets)
-        proven, unsettled, most = 0, 0, self._limits.compared_keys
-        for start in range(0, len(hashes), most):
-            end = start + most
-            of_slice = self._read_again(hashes[start:end], None if keys is None else keys.slice(start, most))
+        proven, unsettled, max_keys = 0, 0, self._limits.compared_keys
+        for start in range(0, len(hashes), max_keys):
+            end = start + max_keys
+            of_slice = self._read_again(hashes[start:end], None if keys is None else keys.slice(start, max_keys))
             proven += of_slice[0]
             unsettled += of_slice[1]
             if proven:
@@ -147,10 +147,10 @@ class Comparison:
         hashes = np.unique(np.concatenate([side.digests.keys for side in sides]))
         if not len(hashes):
             return hashes, None
-        found = [Fingerprints.none(len(hashes)) for _ in sides]
-        for fingerprints, side in zip(found, sides, strict=True):
+        fingerprints_of_sides = [Fingerprints.none(len(hashes)) for _ in sides]
+        for fingerprints, side in zip(fingerprints_of_sides, sides, strict=True):
             fingerprints.add(hashes, side.digests)
-        hashes = hashes[~found[0].equal(found[1])]
+        hashes = hashes[~fingerprints_of_sides[0].equal(fingerprints_of_sides[1])]
         if self._table.key is None:
             return hashes, None
         of_rows = np.concatenate([side.digests.keys for side in sides])
@@ -161,47 +161,52 @@ class Comparison:
     def _read_again(self, hashes: Hashes, keys: pa.Table | None) -> tuple[int, int]:
         """Read keys again until each is equal or proven different; return the numbers of rows of the others."""
         readings = np.zeros(len(hashes), np.int64)
-        before = self._server.read_keys(hashes, keys)
-        began = np.full(len(hashes), before.next)
+        previous = self._server.read_keys(hashes, keys)
+        began = np.full(len(hashes), previous.next)
         proven = rounds = 0
         # Rows whose difference is about to be proven may take twice as long.
-        last = self._deadline + self._patience
+        last_deadline = self._deadline + self._patience
         while len(hashes):
-            seen = [before.found]
+            server_readings = [previous.fingerprints]
             is_read_meanwhile = rounds > 0 and keys is not None and len(hashes) <= _FEW
             try:
-                meanwhile = partial(self._read_meanwhile, hashes, keys, seen) if is_read_meanwhile else None
-                self._wait(before.lsn, last if readings.any() else self._deadline, meanwhile)
+                meanwhile = partial(self._read_meanwhile, hashes, keys, server_readings) if is_read_meanwhile else None
+                self._wait(previous.lsn, last_deadline if readings.any() else self._deadline, meanwhile)
             except UnsettledError:
                 if proven or rounds:
                     break
                 raise
-            there, _ = self._destination.read_keys(hashes)
-            after = self._server.read_keys(hashes, keys)
-            is_equal = np.any([found.equal(there) for found in (*seen, after.found)], axis=0)
-            is_same = before.found.equal(after.found) & (before.found.versions == after.found.versions)
+            destination, _ = self._destination.read_keys(hashes)
+            current = self._server.read_keys(hashes, keys)
+            old, new = previous.fingerprints, current.fingerprints
+            is_equal = np.any([reading.equal(destination) for reading in (*server_readings, new)], axis=0)
+            is_same = old.equal(new) & (old.versions == new.versions)
             readings = np.where(is_same, readings + 1, 0)
-            is_sure = (readings >= _ENOUGH_READINGS) & (after.oldest >= began)
-            is_sure |= before.oldest == before.next == after.next
+            is_sure = (readings >= _ENOUGH_READINGS) & (current.oldest >= began)
+            is_sure |= previous.oldest == previous.next == current.next
             if keys is not None:
-                is_sure |= (before.found.counts > 0) & (before.found.touched == 0)
+                is_sure |= (old.counts > 0) & (old.touched == 0)
             is_proven = ~is_equal & is_same & is_sure
-            proven += _distance(after.found, there, is_proven, has_key=keys is not None)
-            self._show(hashes, keys, after.found, there, is_proven)
-            left = np.flatnonzero(~is_equal & ~is_proven)
-            if time.monotonic() >= (last if readings[left].any() else self._deadline):
-                return proven, len(left)
-            hashes, readings, began = hashes[left], readings[left], np.where(is_same, began, after.next)[left]
-            keys = None if keys is None else keys.take(pa.array(left))
-            before = replace(after, found=after.found.take(left))
+            proven += _distance(new, destination, is_proven, has_key=keys is not None)
+            self._show(hashes, keys, new, destination, is_proven)
+            undecided = np.flatnonzero(~is_equal & ~is_proven)
+            if time.monotonic() >= (last_deadline if readings[undecided].any() else self._deadline):
+                return proven, len(undecided)
+            hashes, readings, began = (
+                hashes[undecided],
+                readings[undecided],
+                np.where(is_same, began, current.next)[undecided],
+            )
+            keys = None if keys is None else keys.take(pa.array(undecided))
+            previous = replace(current, fingerprints=new.take(undecided))
             rounds += 1
         return proven, len(hashes)
 
     def _wait(self, lsn: Lsn, deadline: float, meanwhile: Callable[[], None] | None) -> None:
-        self._passing.wait(self._name, self._table.relation.relation_id, lsn, deadline, meanwhile)
+        self._progress.wait(self._name, self._table.relation.relation_id, lsn, deadline, meanwhile)
 
     def _read_meanwhile(self, hashes: Hashes, keys: pa.Table | None, seen: list[Fingerprints]) -> None:
-        seen.append(self._server.read_keys(hashes, keys).found)
+        seen.append(self._server.read_keys(hashes, keys).fingerprints)
 
     def _show(
         self,
@@ -222,8 +227,8 @@ class Comparison:
             wanted = hashes[chosen]
             rows = self._server.read_keys(wanted, of_key, with_rows=True).rows
             values = [self._by_hash(pa.Table.from_batches(rows, self._table.schema) if rows else None)]
-            there = self._destination.read_keys(wanted)[1]
-            values.append(self._by_hash(pa.concat_tables(there) if there else None))
+            destination_rows = self._destination.read_keys(wanted)[1]
+            values.append(self._by_hash(pa.concat_tables(destination_rows) if destination_rows else None))
         for number, at in enumerate(chosen.tolist()):
             on_server, at_destination = int(server.counts[at]), int(destination.counts[at])
             self._examples.append(
@@ -240,7 +245,7 @@ class Comparison:
             return {}
         keys = digests_of(self._table, rows).keys.tolist()
         texts = {
-            name: [None if each is None else str(each) for each in rows.column(name).to_pylist()]
+            name: [None if value is None else str(value) for value in rows.column(name).to_pylist()]
             for name in self._table.names
         }
         return {key: {name: texts[name][number] for name in texts} for number, key in enumerate(keys)}
@@ -258,19 +263,19 @@ class _HeldRows:
     def add(self, rows: pa.Table) -> None:
         if self._table.key is not None:
             # Most rows are in none of the buckets: their other columns need no hash.
-            here = self._is_wanted[buckets_of(key_hashes(self._table, rows))]
-            rows = rows.filter(pa.array(here))
+            is_in_buckets = self._is_wanted[buckets_of(key_hashes(self._table, rows))]
+            rows = rows.filter(pa.array(is_in_buckets))
             self._keys.append(rows.select(self._table.key_names))
         digests = digests_of(self._table, rows)
-        here = self._is_wanted[digests.buckets]
-        self._digests.append(Digests(digests.keys[here], digests.rows[here]))
+        is_in_buckets = self._is_wanted[digests.buckets]
+        self._digests.append(Digests(digests.keys[is_in_buckets], digests.rows[is_in_buckets]))
 
     @property
     def digests(self) -> Digests:
         empty = np.empty(0, np.uint64)
         return Digests(
-            np.concatenate([empty, *(each.keys for each in self._digests)]),
-            np.concatenate([empty, *(each.rows for each in self._digests)]),
+            np.concatenate([empty, *(digests.keys for digests in self._digests)]),
+            np.concatenate([empty, *(digests.rows for digests in self._digests)]),
         )
 
     @property
@@ -279,10 +284,10 @@ class _HeldRows:
         return pa.concat_tables([schema.empty_table(), *self._keys])
 
 
-def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
+def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64], max_rows: int) -> Iterator[NDArray[np.int64]]:
     """Yield buckets in groups of at most so many rows, unless one bucket has more."""
     ends = np.cumsum(counts[buckets])
-    of_bucket = ends // most
+    of_bucket = ends // max_rows
     for group in np.unique(of_bucket):
         yield buckets[of_bucket == group]
 

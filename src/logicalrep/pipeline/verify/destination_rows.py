@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.pipeline.apply.ending import are_there
+from logicalrep.pipeline.apply.ending import is_current
 from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
 from logicalrep.pipeline.schema.forms import END
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
-from logicalrep.pipeline.verify.passing import UnsettledError
+from logicalrep.pipeline.verify.progress import UnsettledError
 
 
-def with_all_texts(table: TableSpec) -> TableSpec:
+def with_all_text_columns(table: TableSpec) -> TableSpec:
     """Return a description that has a column of texts for each column that may get one: the server's rows have it."""
     return table.with_texts(table.lacking)
 
@@ -28,7 +28,7 @@ class DestinationRows:
         """Take the destination's tables, and the folder of one."""
         self.storage, self._tables = tables.storage, tables
         self._folder = folder
-        self.table: TableSpec = with_all_texts(self._open_table().table)
+        self.table: TableSpec = with_all_text_columns(self._open_table().table)
         """The description of the table, with all columns of texts that it may get."""
 
     def all(self) -> Iterator[pa.Table]:
@@ -36,12 +36,12 @@ class DestinationRows:
         stored = self._current()
         for file in stored.files.values():
             rows = self._rows(stored.table, file)
-            most = self.storage.limits.hashed_rows
-            yield from (rows.slice(start, most) for start in range(0, rows.num_rows, most))
+            max_rows = self.storage.limits.hashed_rows
+            yield from (rows.slice(start, max_rows) for start in range(0, rows.num_rows, max_rows))
 
     def read_keys(self, hashes: Hashes) -> tuple[Fingerprints, list[pa.Table]]:
         """Return what the table has of some keys, given their sorted hashes, and the rows."""
-        stored, found = self._current(), Fingerprints.none(len(hashes))
+        stored, fingerprints = self._current(), Fingerprints.none(len(hashes))
         rows: list[pa.Table] = []
         for file in stored.files.values():
             keys = key_hashes(self.table, self._rows(stored.table, file, self.table.key_names))
@@ -49,27 +49,25 @@ class DestinationRows:
             if is_wanted.any():
                 wanted = self._rows(stored.table, file).filter(pa.array(is_wanted))
                 digests = digests_of(self.table, wanted)
-                found.add(hashes, Digests(keys[is_wanted], digests.rows))
+                fingerprints.add(hashes, Digests(keys[is_wanted], digests.rows))
                 rows.append(wanted)
-        return found, rows
+        return fingerprints, rows
 
-    def _rows(self, there: TableSpec, file: DataFile, columns: Sequence[str] = ()) -> pa.Table:
+    def _rows(self, stored_table: TableSpec, file: DataFile, columns: Sequence[str] = ()) -> pa.Table:
         """Return columns of a file's rows, those of the server's table by default; not of rows marked as deleted."""
         form, columns = self.table.form, columns or self.table.names
         ends = [END[form]] if form in END else []
-        names = [name for name in columns if name in there.names]
-        rows = read_rows(self.storage, self._folder, file, there.stored, [*names, *ends])
-        rows = rows.filter(pa.array(are_there(rows, form))) if ends else rows
+        names = [name for name in columns if name in stored_table.names]
+        rows = read_rows(self.storage, self._folder, file, stored_table.stored, [*names, *ends])
+        rows = rows.filter(pa.array(is_current(rows, form))) if ends else rows
         return pa.table(
             {name: rows[name] if name in names else pa.nulls(rows.num_rows, pa.string()) for name in columns}
         )
 
     def _current(self) -> StoredTable:
         stored = self._open_table()
-        if with_all_texts(stored.table).schema != self.table.schema or (stored.table.relation, stored.table.key) != (
-            self.table.relation,
-            self.table.key,
-        ):
+        is_same_table = (stored.table.relation, stored.table.key) == (self.table.relation, self.table.key)
+        if not is_same_table or with_all_text_columns(stored.table).schema != self.table.schema:
             raise UnsettledError("it was loaded again with other columns meanwhile")
         return stored
 

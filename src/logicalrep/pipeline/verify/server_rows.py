@@ -15,7 +15,7 @@ from logicalrep.pipeline.load.copying import typed
 from logicalrep.pipeline.schema.key_texts import key_texts
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.verify.digests import Fingerprints, Hashes, digests_of
-from logicalrep.pipeline.verify.passing import end_of_wal
+from logicalrep.pipeline.verify.progress import end_of_wal
 from logicalrep.postgres.copy_stream import receive_rows, send
 from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.server import Connection
@@ -34,7 +34,7 @@ _VERSION_OF_ROW = "tableoid::text || ' ' || xmin::text || ' ' || ctid::text || '
 class ServerRowsAt:
     """The server's rows of some keys at one moment."""
 
-    found: Fingerprints
+    fingerprints: Fingerprints
     lsn: Lsn
     """Every commit that it has begins before this LSN."""
     oldest: int
@@ -51,7 +51,7 @@ class ServerRows:
     def __init__(
         self,
         connection: Connection,
-        now: Connection,
+        catalog_connection: Connection,
         table: TableSpec,
         publications: tuple[str, ...],
         key: MaskKey | None,
@@ -61,7 +61,7 @@ class ServerRows:
         `now` looks up the catalog while the other one reads. `key` is the one that hashes, if columns are hashed.
         """
         self._connection = connection
-        self._now = now
+        self._catalog_connection = catalog_connection
         self._key = key
         self._publications = publications
         self._table = table
@@ -79,11 +79,11 @@ class ServerRows:
         if self._table.key is None:
             with self._take_moment():
                 for part in self._parts():
-                    yield from self._typed(copy_rows(self._connection, part, self._now), self._table)
+                    yield from self._typed(copy_rows(self._connection, part, self._catalog_connection), self._table)
             return
         for part in self._parts():
             with self._connection.transaction():
-                yield from self._typed(copy_rows(self._connection, part, self._now), self._table)
+                yield from self._typed(copy_rows(self._connection, part, self._catalog_connection), self._table)
 
     def read_keys(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> ServerRowsAt:
         """Read rows again, at one moment.
@@ -93,15 +93,15 @@ class ServerRows:
             keys: the keys themselves; None for a table without a key, of which all rows are read.
             with_rows: whether to return the rows.
         """
-        found = Fingerprints.none(len(hashes))
+        fingerprints = Fingerprints.none(len(hashes))
         rows: list[pa.RecordBatch] = []
         with self._take_moment() as (lsn, oldest, following):
             for batch in self._with_versions(keys):
                 versions = batch.column(_VERSION).to_pylist()
-                is_wanted = found.add(hashes, digests_of(self._table, batch), versions)
+                is_wanted = fingerprints.add(hashes, digests_of(self._table, batch), versions)
                 if with_rows:
                     rows.append(batch.select(self._table.names).filter(pa.array(is_wanted)))
-        return ServerRowsAt(found, lsn, oldest, following, rows)
+        return ServerRowsAt(fingerprints, lsn, oldest, following, rows)
 
     def _with_versions(self, keys: pa.Table | None) -> Iterator[pa.RecordBatch]:
         # The server does not know hashes.
@@ -109,7 +109,7 @@ class ServerRows:
             yield from self._typed(self._copy_by_key(keys), self._with_version)
             return
         for part in self._parts(more=[_VERSION_OF_ROW]):
-            yield from self._typed(copy_rows(self._connection, part, self._now), self._with_version)
+            yield from self._typed(copy_rows(self._connection, part, self._catalog_connection), self._with_version)
 
     def _parts(self, more: Sequence[str] = ()) -> list[FileRows]:
         table = self._table
@@ -120,7 +120,8 @@ class ServerRows:
         with readable(relation.table):
             lock_table(self._connection, relation.relation_id, relation.table)
             query = self._query_by_key(keys)
-            check_functions(self._now, relation.table, query_tree(self._now, relation.relation_id))
+            tree = query_tree(self._catalog_connection, relation.relation_id)
+            check_functions(self._catalog_connection, relation.table, tree)
             send(self._connection, sql.SQL("COPY ({}) TO STDOUT").format(query))
             with closing(receive_rows(self._connection)) as data:
                 yield from data
@@ -128,18 +129,18 @@ class ServerRows:
     def _query_by_key(self, keys: pa.Table) -> sql.Composed:
         table = self._table
         relation = table.relation
-        wanted: list[sql.Composable] = []
-        these: list[sql.Composable] = []
+        key_values: list[sql.Composable] = []
+        key_columns: list[sql.Composable] = []
         arrays: list[sql.Composable] = []
         texts = key_texts(table, keys)
         for number, column in enumerate(query_key_columns(self._connection, relation.relation_id, list(texts))):
             text = sql.Identifier(f"key{number}")
             if column.own_type is None:
-                these.append(as_text(sql.Identifier(column.name)))
-                wanted.append(text)
+                key_columns.append(as_text(sql.Identifier(column.name)))
+                key_values.append(text)
             else:
-                these.append(sql.Identifier(column.name))
-                wanted.append(sql.SQL("{}::{}").format(text, sql.SQL(column.own_type)) + column.collated)
+                key_columns.append(sql.Identifier(column.name))
+                key_values.append(sql.SQL("{}::{}").format(text, sql.SQL(column.own_type)) + column.collated)
             arrays.append(sql.SQL("{}::text[]").format(sql.Literal(texts[column.name])))
         published = query_row_filter(self._connection, relation.table, self._publications)
         return sql.SQL(
@@ -150,8 +151,8 @@ class ServerRows:
             version=sql.SQL(_VERSION_OF_ROW),
             rows=rows_of(relation.table, is_partitioned=is_partitioned(self._connection, relation.relation_id)),
             published=sql.SQL("true" if published is None else published),
-            these=sql.SQL(", ").join(these),
-            wanted=sql.SQL(", ").join(wanted),
+            these=sql.SQL(", ").join(key_columns),
+            wanted=sql.SQL(", ").join(key_values),
             arrays=sql.SQL(", ").join(arrays),
             names=sql.SQL(", ").join(sql.Identifier(f"key{number}") for number in range(len(arrays))),
         )

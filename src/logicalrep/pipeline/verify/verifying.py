@@ -17,8 +17,8 @@ from logicalrep.pipeline.state.state import Identity, State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.table_errors import is_table_error, reason_of
 from logicalrep.pipeline.verify.comparison import Comparison
-from logicalrep.pipeline.verify.destination_rows import DestinationRows, with_all_texts
-from logicalrep.pipeline.verify.passing import Passing, UnsettledError
+from logicalrep.pipeline.verify.destination_rows import DestinationRows, with_all_text_columns
+from logicalrep.pipeline.verify.progress import DestinationProgress, UnsettledError
 from logicalrep.pipeline.verify.server_rows import ServerRows
 from logicalrep.pipeline.verify.verdicts import Verdict
 from logicalrep.postgres.connection import ConnectionSettings
@@ -74,19 +74,19 @@ def verify(
     if identity is None:
         raise VerifyError(f"{storage.uri} has no replicated tables: give the same --to as to logicalrep replicate")
     identity.check_catalog(None if catalog is None else catalog.shown)
-    stored = table_format(storage, identity.table_format, catalog)
-    there = [table_name(text) for text in State.read(storage).tables]
-    if absent := [str(name) for name in tables if name not in there]:
+    formats = table_format(storage, identity.table_format, catalog)
+    stored_names = [table_name(text) for text in State.read(storage).tables]
+    if absent := [str(name) for name in tables if name not in stored_names]:
         raise VerifyError(f"{storage.uri} has no table {', '.join(absent)}")
     for warning in settings.warnings:
         warn(warning)
     with closing(settings.connect()) as connection:
         system_identifier, database = query_server_identity(connection)
         identity.check(system_identifier=system_identifier, database=database)
-        passing = Passing(settings, connection, storage, identity)
-        for name in sorted(tables or there):
+        progress = DestinationProgress(settings, connection, storage, identity)
+        for name in sorted(tables or stored_names):
             try:
-                yield _compare(settings, stored, identity, passing, name, patience, with_values)
+                yield _compare(settings, formats, identity, progress, name, patience, with_values)
             except NotReadableError as error:
                 raise VerifyError(f"{name}: {error.description}", code=error.code) from None
             except psycopg.Error as error:
@@ -105,7 +105,7 @@ def _compare(
     settings: ConnectionSettings,
     stored: TableFormat,
     identity: Identity,
-    passing: Passing,
+    progress: DestinationProgress,
     name: TableName,
     patience: float,
     with_values: bool,
@@ -114,27 +114,27 @@ def _compare(
     deadline = time.monotonic() + patience
     while True:
         try:
-            with closing(settings.connect()) as connection, closing(settings.connect()) as now:
-                server, rows = _sides(connection, now, stored, identity, name, passing.state(name).folder)
-                compared = Comparison(name, server, rows, passing, patience=patience, with_values=with_values)
+            with closing(settings.connect()) as connection, closing(settings.connect()) as catalog_connection:
+                rows = DestinationRows(stored, progress.state(name).folder)
+                server = _server_rows(connection, catalog_connection, rows, identity, name)
+                compared = Comparison(name, server, rows, progress, patience=patience, with_values=with_values)
                 return compared.compare()
         except UnsettledError as error:
-            if not error.may_pass or not passing.is_followed or time.monotonic() >= deadline:
+            if not error.may_pass or not progress.is_followed or time.monotonic() >= deadline:
                 return Verdict(name, "undecided", reason=error.description)
         time.sleep(_PAUSE)
 
 
-def _sides(
-    connection: Connection, now: Connection, stored: TableFormat, identity: Identity, name: TableName, folder: str
-) -> tuple[ServerRows, DestinationRows]:
+def _server_rows(
+    connection: Connection, catalog_connection: Connection, rows: DestinationRows, identity: Identity, name: TableName
+) -> ServerRows:
     publications = (identity.publication,)
-    rows = DestinationRows(stored, folder)
     table = query_description(connection, name, publications, rows.table.settings)
     if table is None:
         raise UnsettledError("the server has no such table any more")
     if table.relation.relation_id != rows.table.relation.relation_id:
         raise UnsettledError("the server has another table of this name now: logicalrep replicate loads it again")
-    if with_all_texts(table).schema != rows.table.schema or table.relation.names != rows.table.relation.names:
+    if with_all_text_columns(table).schema != rows.table.schema or table.relation.names != rows.table.relation.names:
         raise UnsettledError("its columns are not those of the server: logicalrep replicate loads it again")
     key = MaskKey.wanted([rows.table.settings])
-    return ServerRows(connection, now, rows.table, publications, key), rows
+    return ServerRows(connection, catalog_connection, rows.table, publications, key)

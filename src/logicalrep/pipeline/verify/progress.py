@@ -42,7 +42,7 @@ class StoppedError(UnsettledError):
     may_pass = False
 
 
-class Passing:
+class DestinationProgress:
     """Knows how far a destination is."""
 
     def __init__(
@@ -82,23 +82,23 @@ class Passing:
             # A table that follows has all commits up to an LSN, and none after it.
             if state.state is Standing.FOLLOWING and state.lsn + 1 >= lsn:
                 return
-            now = time.monotonic()
+            time_of_reading = time.monotonic()
             slot = find_slot(self._connection, self._identity.slot)
             if slot is not None and slot.active_pid is not None:
                 alone_since = None
             else:
-                alone_since = now if alone_since is None else alone_since
+                alone_since = time_of_reading if alone_since is None else alone_since
                 if (
                     slot is not None
                     and state.state is Standing.FOLLOWING
                     and not self._has_changes_left(oid, state, lsn)
                 ):
                     return
-            if alone_since is not None and now - alone_since >= _ALONE:
+            if alone_since is not None and time_of_reading - alone_since >= _ALONE:
                 raise UnsettledError(
                     "changes wait to be applied, and nobody replicates: run logicalrep replicate --once first"
                 )
-            if now >= deadline:
+            if time_of_reading >= deadline:
                 raise UnsettledError(
                     "it loads"
                     if state.state is Standing.LOADING
@@ -106,7 +106,7 @@ class Passing:
                 )
             if meanwhile is None:
                 time.sleep(_PAUSE)
-            while meanwhile is not None and time.monotonic() - now < _PAUSE:
+            while meanwhile is not None and time.monotonic() - time_of_reading < _PAUSE:
                 meanwhile()
 
     def _has_changes_left(self, oid: int, state: TableState, lsn: Lsn) -> bool:
@@ -114,14 +114,14 @@ class Passing:
         with self._settings.connect() as connection:
             publications = (self._identity.publication,)
             options = PluginOptions(publication_names=publications, proto_version=newest_protocol(connection))
-            slot, most = self._identity.slot, self._storage.limits.peeked_messages
-            messages = peek(connection, slot, options, upto_lsn=lsn, upto_messages=most, patience=0)
+            slot, max_messages = self._identity.slot, self._storage.limits.peeked_messages
+            messages = peek(connection, slot, options, upto_lsn=lsn, upto_messages=max_messages, patience=0)
             numbers = count(1)
             counted = (message for message, _ in zip(messages, numbers, strict=False))
             rows = change_rows(counted, options.decoder())
             # All are read, so that the session is free again.
             oids = {row["relation_id"] for row in rows if row["commit_lsn"] and Lsn(row["commit_lsn"]) > state.lsn}
-            return oid in oids or next(numbers) > most
+            return oid in oids or next(numbers) > max_messages
 
 
 def end_of_wal(connection: Connection) -> Lsn:
