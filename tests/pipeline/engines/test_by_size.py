@@ -80,7 +80,7 @@ def test_the_other_engine_starts_beside_or_before_or_once_it_is_needed() -> None
 
 
 def test_a_run_that_ends_soon_says_once_that_it_starts_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "is_spark_there", lambda: False)
+    monkeypatch.setattr(start, "is_spark_available", lambda: False)
     monkeypatch.setattr(start, "start_spark", lambda *of_start: LocalEngine(1))
     settings = ReplicateSettings(dsn="dbname=x", to=str(tmp_path), once=True)
     said: list[str] = []

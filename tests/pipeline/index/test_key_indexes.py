@@ -61,7 +61,7 @@ def test_an_index_finds_what_a_dict_does(
         files[file.path] = (file, ids)
         for path in chance.sample(sorted(files), chance.randrange(2) * len(files) // 3):
             del files[path]
-        index.keep(TABLE, [each for each, _ in files.values()])
+        index.drop_missing(TABLE, [each for each, _ in files.values()])
         for each, _ in files.values():
             if not index.has(each):
                 index.add(storage, "public/t", TABLE, each)
@@ -82,8 +82,8 @@ def test_an_index_finds_what_a_dict_does(
             taken.clear()
             index = KeyIndex.open(tmp_path / "index", taken.append, LIMITS)
             # It was of another table's key if it has another name or type.
-            assert index.is_of(TABLE) or not index.rows
-            assert not index.is_of(table(("b", "id")))
+            assert index.has_key_of(TABLE) or not index.rows
+            assert not index.has_key_of(table(("b", "id")))
 
 
 class Followed:
@@ -337,6 +337,6 @@ def test_a_file_with_another_number_of_rows_is_not_indexed(tmp_path: Path) -> No
     storage = Storage(str(tmp_path / "lake"), limits=LIMITS)
     file = write_ids(storage, [1, 2, 3])
     index = KeyIndex.open(tmp_path / "index", lambda _: None, LIMITS)
-    index.keep(TABLE, [file])
+    index.drop_missing(TABLE, [file])
     with pytest.raises(IndexDamagedError):
         index.add(storage, "public/t", TABLE, DataFile(file.path, file.size, 2, file.statistics))

@@ -15,9 +15,9 @@ from logicalrep.pipeline.index.runs import (
     IndexDamagedError,
     InMemory,
     Run,
-    in_order,
     merged,
     size_of,
+    sorted_by_hash,
     write_run,
 )
 from logicalrep.pipeline.limits import Limits
@@ -27,7 +27,7 @@ def random_entries(chance: random.Random, count: int, hashes: int) -> Entries:
     """Return entries in order, of few hashes all over the range if `hashes` is small."""
     of = [(chance.randrange(hashes) * ((1 << 64) - 1)) // max(hashes - 1, 1) for _ in range(count)]
     places = [chance.getrandbits(64) for _ in range(count)]
-    return in_order(np.column_stack((np.array(of, np.uint64), np.array(places, np.uint64))))
+    return sorted_by_hash(np.column_stack((np.array(of, np.uint64), np.array(places, np.uint64))))
 
 
 def plain(entries: Entries) -> list[tuple[int, int]]:

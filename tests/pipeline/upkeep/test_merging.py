@@ -13,7 +13,7 @@ from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.upkeep.merging import due_merge, merge_files, put_merged
+from logicalrep.pipeline.upkeep.merging import commit_merged, due_merge, merge_files
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History
 from tests.pipeline.stored import APP, MODES, WriteMode, new_log, rows_at
@@ -45,7 +45,7 @@ def test_batches_between_a_merge_and_its_commit(tmp_path: Path, key: tuple[str, 
             change(log, history, 1)
         version = log.version
         marks = any(path in log.files and log.files[path].vector != vector for path, vector in before.items())
-        is_put = put_merged(log, work, merged)
+        is_put = commit_merged(log, work, merged)
         put[is_put] += 1
         had_marks += is_put and marks
         assert log.version == version + is_put
@@ -66,9 +66,9 @@ def test_a_merge_whose_answer_was_lost_deletes_nothing(tmp_path: Path) -> None:
         history.insert()
         change(log, history, 0)
     merged = merge_files(work)
-    assert put_merged(log, work, merged)
+    assert commit_merged(log, work, merged)
     # The next try of a commit that is there finds the files in the table.
-    assert not put_merged(log, work, merged)
+    assert not commit_merged(log, work, merged)
     assert rows_at(storage) == history.truth()
 
 
@@ -82,5 +82,5 @@ def test_a_merge_is_for_nothing_once_the_table_has_another_description(tmp_path:
     merged = merge_files(work)
     marking = new_log(storage, ("id",), "public/other", "merge-on-read").table
     log.describe(marking)
-    assert not put_merged(log, work, merged)
+    assert not commit_merged(log, work, merged)
     assert rows_at(storage) == history.truth()

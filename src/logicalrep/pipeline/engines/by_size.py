@@ -22,7 +22,7 @@ _Result = TypeVar("_Result")
 Moment = Literal["now", "beside", "needed"]
 """The moment at which the other engine starts: before the first work, beside it, or once there is work for it."""
 
-_CHECK_AGAIN = 0.1
+_CHECK_INTERVAL = 0.1
 """The longest time until a call that waits for the other engine sees that it is to end, in seconds."""
 
 
@@ -108,7 +108,7 @@ class BySizeEngine:
         if not self._other.done():
             self._start_other()
         while not self._other.done():
-            if self._stop.wait(_CHECK_AGAIN):
+            if self._stop.wait(_CHECK_INTERVAL):
                 raise Ended
         return self._other.result()
 

@@ -124,7 +124,7 @@ class LocalEngine:
         def is_next() -> bool:
             has_room = self._running.total() < self._processes
             has_memory = not self._bytes or self._bytes + own.nbytes <= self._limits.sent_at_once_bytes
-            is_first = min(self._waiting, key=lambda each: self._running[each.kind]) is own
+            is_first = min(self._waiting, key=lambda turn: self._running[turn.kind]) is own
             return self._has_ended or (has_room and has_memory and is_first)
 
         with self._changed:

@@ -27,9 +27,9 @@ class TableFailedError(LogicalRepError, RuntimeError):
     @classmethod
     def of(cls, error: BaseException) -> Self:
         """Return an unforeseen error in words; a note has its traceback."""
-        made = cls(f"an error that was not foreseen, {type(error).__name__}: {str(error).partition(chr(10))[0]}")
-        made.add_note("".join(traceback.format_exception(error)))
-        return made
+        table_error = cls(f"an error that was not foreseen, {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        table_error.add_note("".join(traceback.format_exception(error)))
+        return table_error
 
 
 class Caught:

@@ -16,7 +16,7 @@ from logicalrep.pipeline.storage.storage import Storage, StorageError
 
 _FILES = 64
 """The number of files that both processes try to make at the same time."""
-_CHECK_AGAIN = 0.001
+_CHECK_INTERVAL = 0.001
 """The longest time until the driver sees that the other process begins, in seconds."""
 
 
@@ -30,19 +30,19 @@ class UnreachedError(StorageError):
 @dataclass(frozen=True)
 class _Trial:
     storage: Storage
-    of_driver: str
+    driver_path: str
     """The path of what the driver has written."""
-    of_task: str
+    task_path: str
     """The path of what the task writes once it begins."""
     contested: Sequence[str]
     """The paths of files that both processes try to make."""
 
 
 @dataclass(frozen=True)
-class _Tried:
+class _TaskResult:
     machine: str
     sees_driver: bool
-    made: list[str]
+    created_paths: list[str]
     """The paths that it has made."""
 
 
@@ -55,18 +55,18 @@ def check_destination(engine: Engine, storage: Storage, *, is_shared_folder: boo
     """
     names = [f"{FOLDER}/shared/{secrets.token_hex(8)}" for _ in range(2 + (_FILES if is_shared_folder else 0))]
     trial = _Trial(storage, names[0], names[1], names[2:])
-    storage.write(trial.of_driver, b"driver")
+    storage.write(trial.driver_path, b"driver")
     ended = threading.Event()
     try:
         with ThreadPoolExecutor(1) as pool:
-            ours = pool.submit(_compete, trial, ended)
+            competition = pool.submit(_compete, trial, ended)
             try:
                 # More than little work, as that would run in this process.
-                [tried] = engine.run(_try, [trial], storage.limits.in_process_bytes + 1)
+                [task_result] = engine.run(_run_trial, [trial], storage.limits.in_process_bytes + 1)
             finally:
                 ended.set()
-            made = ours.result()
-        _refuse_not_shared(trial, tried, made)
+            created_paths = competition.result()
+        _refuse_not_shared(trial, task_result, created_paths)
     finally:
         for name in names:
             storage.delete(name)
@@ -74,31 +74,33 @@ def check_destination(engine: Engine, storage: Storage, *, is_shared_folder: boo
 
 def _compete(trial: _Trial, ended: threading.Event) -> list[str]:
     """Make files while the task does; return the paths that this process has made."""
-    while not ended.is_set() and trial.contested and trial.storage.read(trial.of_task) is None:
-        time.sleep(_CHECK_AGAIN)
+    while not ended.is_set() and trial.contested and trial.storage.read(trial.task_path) is None:
+        time.sleep(_CHECK_INTERVAL)
     return [path for path in trial.contested if trial.storage.create(path, b"driver")]
 
 
-def _try(trial: _Trial) -> _Tried:
+def _run_trial(trial: _Trial) -> _TaskResult:
     machine, storage = socket.gethostname(), trial.storage
     try:
-        sees_driver = storage.read(trial.of_driver) == b"driver"
-        storage.write(trial.of_task, b"task")
-        made = [path for path in trial.contested if storage.create(path, b"task")]
+        sees_driver = storage.read(trial.driver_path) == b"driver"
+        storage.write(trial.task_path, b"task")
+        created_paths = [path for path in trial.contested if storage.create(path, b"task")]
     except StorageError as error:
         raise UnreachedError(f"a task on {machine} cannot read and write {storage.uri}: {error.description}") from None
-    return _Tried(machine, sees_driver, made)
+    return _TaskResult(machine, sees_driver, created_paths)
 
 
-def _refuse_not_shared(trial: _Trial, tried: _Tried, made: Sequence[str]) -> None:
+def _refuse_not_shared(trial: _Trial, task_result: _TaskResult, driver_paths: Sequence[str]) -> None:
     storage, reason = trial.storage, ""
-    if not tried.sees_driver or storage.read(trial.of_task) != b"task":
-        reason = f"this process and a task on {tried.machine} do not see each other's files in it"
-    elif twice := {*tried.made} & {*made}:
-        reason = f"two processes have both made {len(twice)} of {len(trial.contested)} files that were not there"
-    elif {*tried.made, *made} != {*trial.contested}:
+    if not task_result.sees_driver or storage.read(trial.task_path) != b"task":
+        reason = f"this process and a task on {task_result.machine} do not see each other's files in it"
+    elif duplicates := {*task_result.created_paths} & {*driver_paths}:
+        reason = f"two processes have both made {len(duplicates)} of {len(trial.contested)} files that were not there"
+    elif {*task_result.created_paths, *driver_paths} != {*trial.contested}:
         reason = "files that were not there could not be made"
-    elif any(storage.read(path) != b"task" for path in tried.made) or any(storage.read(p) != b"driver" for p in made):
+    elif {storage.read(path) for path in task_result.created_paths} - {b"task"} or (
+        {storage.read(path) for path in driver_paths} - {b"driver"}
+    ):
         reason = "a file that one process has made has what another one wrote"
     if reason:
         raise StateError(

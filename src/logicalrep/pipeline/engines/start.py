@@ -16,7 +16,7 @@ from logicalrep.pipeline.engines.engine import Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.reaching import check_destination
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
-from logicalrep.pipeline.engines.spark.start import is_spark_there, start_spark
+from logicalrep.pipeline.engines.spark.start import is_spark_available, start_spark
 from logicalrep.pipeline.storage.storage import Storage
 
 EngineName = Literal["spark", "local"]
@@ -62,11 +62,11 @@ def start_engine(
         return BySizeEngine(lambda _: LocalEngine(limits=storage.limits), stop, "needed", limits, is_local=is_local)
 
     def start(ending: threading.Event) -> AbstractContextManager[Engine]:
-        if settings.once and not is_spark_there():
+        if settings.once and not is_spark_available():
             observer.on_event(WaitReported(f"starting Spark, for work of more than {limits.in_process_bytes >> 20} MB"))
         return start_spark(settings, storage, ending, observer, shared)
 
-    if is_spark_there() or settings.shared_folder:
+    if is_spark_available() or settings.shared_folder:
         observer.on_event(StepStarted("starting Spark, and waiting for its executors"))
         return BySizeEngine(start, stop, "now", limits, is_local=is_local)
     return BySizeEngine(start, stop, "needed" if settings.once else "beside", limits, is_local=is_local)

@@ -11,7 +11,8 @@ Hashes = NDArray[np.uint64]
 
 FORM = 1
 """The number of this form of hashes; indexes of another one are made anew."""
-_FIRST, _SECOND, _STEP = (np.uint64(each) for each in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15))
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 _WORD = 8
 
 
@@ -48,21 +49,21 @@ def _of_bytes(keys: pa.Array) -> Hashes:
     _, offsets, data = keys.buffers()
     ends = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
     starts, lengths = ends[:-1], np.diff(ends)
-    found = _mixed(lengths.astype(np.uint64) + _STEP)
+    key_hashes = _mixed(lengths.astype(np.uint64) + _STEP)
     # Zeros behind the last key, so that a word can be read at each place.
     size = int(ends[-1])
     padded = np.zeros(size + _WORD, np.uint8)
     if data is not None:
         padded[:size] = np.frombuffer(data, np.uint8, size)
     words = np.ndarray((size + 1,), "<u8", padded, strides=(1,))
-    left = np.flatnonzero(lengths > 0)
-    at = 0
-    while len(left):
-        word, rest = words[starts[left] + at], lengths[left] - at
-        is_last = rest < _WORD
-        shift = (_WORD * (_WORD - rest[is_last])).astype(np.uint64)
+    unfinished = np.flatnonzero(lengths > 0)
+    position = 0
+    while len(unfinished):
+        word, remaining = words[starts[unfinished] + position], lengths[unfinished] - position
+        is_last = remaining < _WORD
+        shift = (_WORD * (_WORD - remaining[is_last])).astype(np.uint64)
         word[is_last] = (word[is_last] << shift) >> shift
-        found[left] = _mixed((found[left] ^ word) + _STEP)
-        at += _WORD
-        left = left[rest > _WORD]
-    return found
+        key_hashes[unfinished] = _mixed((key_hashes[unfinished] ^ word) + _STEP)
+        position += _WORD
+        unfinished = unfinished[remaining > _WORD]
+    return key_hashes

@@ -29,11 +29,11 @@ from logicalrep.pipeline.index.runs import (
     IndexDamagedError,
     InMemory,
     Run,
-    found_in,
-    in_order,
+    entries_of_hashes,
     merged,
-    nothing,
+    no_entries,
     size_of,
+    sorted_by_hash,
     write_run,
 )
 from logicalrep.pipeline.limits import Limits
@@ -46,7 +46,7 @@ from logicalrep.pipeline.storage.storage import Storage, below
 Rows = NDArray[np.int64]
 """Numbers of rows in a data file."""
 
-_MUCH_LARGER = 2
+_SIZE_RATIO = 2
 """A run stays apart from the later ones if it is so many times larger than all of these."""
 _ROW = np.uint64(0xFFFFFFFF)
 _FILE = np.uint64(32)
@@ -73,11 +73,11 @@ class KeyIndex:
         It raises IndexTooLargeError where there is no room for them.
         """
         self._folder, self._take_room, self._limits = folder, take_room, limits
-        self._of: list[list[str | int]] = []
+        self._key: list[list[str | int]] = []
         self._files: dict[str, tuple[int, int, int]] = {}
         self._next = 0
         self._runs: list[Run] = []
-        self._recent = nothing()
+        self._recent = no_entries()
 
     @classmethod
     def open(cls, folder: Path, take_room: Callable[[int], None], limits: Limits) -> KeyIndex:
@@ -95,10 +95,10 @@ class KeyIndex:
             index.close()
             take_room(-index.size)
             raise
-        known = {"index.json", *(run.path.name for run in index._runs)}
+        file_names = {"index.json", *(run.path.name for run in index._runs)}
         for path in folder.iterdir():
             # A file of a process that was killed before it was named.
-            if path.name not in known:
+            if path.name not in file_names:
                 path.unlink(missing_ok=True)
         return index
 
@@ -113,7 +113,7 @@ class KeyIndex:
         for run in self._runs:
             run.delete()
             self._take_room(-run.size)
-        self._files, self._runs, self._recent = {}, [], nothing()
+        self._files, self._runs, self._recent = {}, [], no_entries()
 
     @property
     def rows(self) -> int:
@@ -125,11 +125,11 @@ class KeyIndex:
         """The bytes of its files."""
         return sum(run.size for run in self._runs)
 
-    def is_of(self, table: TableSpec) -> bool:
+    def has_key_of(self, table: TableSpec) -> bool:
         """Return whether it is one of the key that a table has."""
-        return self._of == _key(table)
+        return self._key == _key_identity(table)
 
-    def keep(self, table: TableSpec, files: Collection[DataFile]) -> None:
+    def drop_missing(self, table: TableSpec, files: Collection[DataFile]) -> None:
         """Forget files that a table does not have any more, and everything if its key is another one.
 
         Raises:
@@ -137,11 +137,11 @@ class KeyIndex:
             IndexDamagedError: it has to be made anew.
             OSError: it cannot be read or written.
         """
-        if not self.is_of(table):
+        if not self.has_key_of(table):
             self.clear()
-            self._of = _key(table)
-        there = {file.path for file in files}
-        self._files = {path: known for path, known in self._files.items() if path in there}
+            self._key = _key_identity(table)
+        table_paths = {file.path for file in files}
+        self._files = {path: entry for path, entry in self._files.items() if path in table_paths}
         if self.rows > 2 * sum(rows for _, _, rows in self._files.values()) + self._limits.recent_entries:
             self._write(self._runs)
 
@@ -163,15 +163,15 @@ class KeyIndex:
         if len(keys) != file.rows:
             raise IndexDamagedError(f"{file.path} does not have as many rows as its table says")
         locations = (np.uint64(self._next) << _FILE) + np.arange(len(keys), dtype=np.uint64)
-        self._recent = in_order(np.concatenate((self._recent, np.column_stack((hashes_of(keys), locations)))))
+        self._recent = sorted_by_hash(np.concatenate((self._recent, np.column_stack((hashes_of(keys), locations)))))
         self._files[file.path] = (self._next, file.size, file.rows)
         self._next += 1
         if len(self._recent) >= self._limits.recent_entries:
-            count, later = 0, len(self._recent)
-            while count < len(self._runs) and self._runs[-1 - count].count <= _MUCH_LARGER * later:
-                count += 1
-                later += self._runs[-count].count
-            self._write(self._runs[len(self._runs) - count :])
+            run_count, entry_count = 0, len(self._recent)
+            while run_count < len(self._runs) and self._runs[-1 - run_count].count <= _SIZE_RATIO * entry_count:
+                run_count += 1
+                entry_count += self._runs[-run_count].count
+            self._write(self._runs[len(self._runs) - run_count :])
 
     def find(self, files: Collection[DataFile], keys: pa.Array) -> dict[str, Rows]:
         """Return, for each of some files that it has, the rows that may have one of some keys, in order.
@@ -180,9 +180,11 @@ class KeyIndex:
 
         Raises IndexDamagedError, OSError.
         """
-        sought: Hashes = np.unique(hashes_of(keys))
-        found = np.concatenate([found_in(self._recent, sought), *(run.find(sought) for run in self._runs)])
-        locations = np.sort(found[:, 1])
+        key_hashes: Hashes = np.unique(hashes_of(keys))
+        entries = np.concatenate(
+            [entries_of_hashes(self._recent, key_hashes), *(run.find(key_hashes) for run in self._runs)]
+        )
+        locations = np.sort(entries[:, 1])
         numbers = locations >> _FILE
         rows = (locations & _ROW).astype(np.int64)
         by_file: dict[str, Rows] = {}
@@ -193,28 +195,28 @@ class KeyIndex:
                 by_file[file.path] = rows[first:end]
         return by_file
 
-    def _write(self, before: list[Run]) -> None:
+    def _write(self, merged_runs: list[Run]) -> None:
         """Write the recent entries and those of the last runs as one run, without those of files that went."""
-        stay = self._runs[: len(self._runs) - len(before)]
-        there = np.unique(np.array([number for number, _, _ in self._files.values()], np.uint64))
+        remaining_runs = self._runs[: len(self._runs) - len(merged_runs)]
+        file_numbers = np.unique(np.array([number for number, _, _ in self._files.values()], np.uint64))
 
         def is_wanted(entries: Entries) -> NDArray[np.bool_]:
-            return np.isin(entries[:, 1] >> _FILE, there)
+            return np.isin(entries[:, 1] >> _FILE, file_numbers)
 
-        parts: list[Run | InMemory] = [*before, InMemory(self._recent)]
-        most = size_of(sum(part.count for part in parts), self._limits.block_entries)
-        self._take_room(most)
+        parts: list[Run | InMemory] = [*merged_runs, InMemory(self._recent)]
+        max_bytes = size_of(sum(part.count for part in parts), self._limits.block_entries)
+        self._take_room(max_bytes)
         path = self._folder / f"{uuid.uuid4().hex}.run"
         try:
             written = write_run(path, merged(parts, is_wanted, self._limits), self._limits)
         except BaseException:
             path.unlink(missing_ok=True)
-            self._take_room(-most)
+            self._take_room(-max_bytes)
             raise
-        self._take_room(written.size - most)
-        self._runs, self._recent = [*stay, written], nothing()
+        self._take_room(written.size - max_bytes)
+        self._runs, self._recent = [*remaining_runs, written], no_entries()
         self._save()
-        for run in before:
+        for run in merged_runs:
             run.delete()
             self._take_room(-run.size)
 
@@ -223,7 +225,7 @@ class KeyIndex:
         content = {
             "format": _FORM,
             "hashes": hashes.FORM,
-            "key": self._of,
+            "key": self._key,
             "next": self._next,
             "files": self._files,
             "runs": [[run.path.name, run.count, run.tail_sum] for run in self._runs],
@@ -247,7 +249,7 @@ class KeyIndex:
             for name, count, tail_sum in content["runs"]:
                 self._runs.append(Run(self._folder / below(name), count, tail_sum, self._limits))
                 self._take_room(self._runs[-1].size)
-            self._of, self._next = content["key"], int(content["next"])
+            self._key, self._next = content["key"], int(content["next"])
             self._files = {path: (number, size, rows) for path, (number, size, rows) in content["files"].items()}
         except FileNotFoundError as error:
             raise IndexDamagedError(f"{error.filename} is not there") from None
@@ -255,11 +257,14 @@ class KeyIndex:
             raise IndexDamagedError(f"{self._folder}/index.json is damaged: {error}") from None
 
 
-def _key(table: TableSpec) -> list[list[str | int]]:
+def _key_identity(table: TableSpec) -> list[list[str | int]]:
     """Return what the hashes of a table's keys depend on: a key of another name, or type, may have other values.
 
     In a format with field ids the names of columns can change hands, and the files stay.
     """
     fields = [table.schema.field(name) for name in table.key_names]
     ids = [field_id(field) for field in fields]
-    return [[each.name, str(each.type), *([] if id_ is None else [id_])] for each, id_ in zip(fields, ids, strict=True)]
+    return [
+        [field.name, str(field.type), *([] if number is None else [number])]
+        for field, number in zip(fields, ids, strict=True)
+    ]

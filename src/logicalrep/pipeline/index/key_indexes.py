@@ -24,10 +24,10 @@ from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.columnar.private_folders import private_folder
 
-_INSTEAD = "its batches read the keys of all files"
+_CONSEQUENCE = "its batches read the keys of all files"
 
 
-class OfTable(Protocol):
+class IndexableTable(Protocol):
     """What an index needs of a stored table."""
 
     storage: Storage
@@ -41,36 +41,36 @@ class KeyIndexes:
     """The indexes of all tables of a run; several threads may use it, one for each table.
 
     Example:
-        >>> indexes = KeyIndexes("s3://lake/shop", 4 << 30, say=print)
+        >>> indexes = KeyIndexes("s3://lake/shop", 4 << 30, warn=print)
         >>> index = indexes.of(stored)
     """
 
-    def __init__(self, uri: str, most: int, say: Callable[[str], None], folder: Path | None = None) -> None:
+    def __init__(self, uri: str, max_bytes: int, warn: Callable[[str], None], folder: Path | None = None) -> None:
         """Take the destination's URI, and the most bytes of all indexes.
 
         Args:
             uri: the URI.
             most: the bytes; 0 for no indexes.
-            say: is told why a table has none.
+            warn: is told why a table has none.
             folder: the folder, in which the user gets one; by default that for what can be made again
                 (`XDG_CACHE_HOME`).
         """
         self._base, self._destination = folder or _cache(), hashlib.sha256(uri.encode()).hexdigest()[:32]
         self._folder: Path | None = None
-        self._most, self._say = most, say
+        self._max_bytes, self._warn = max_bytes, warn
         self._lock = threading.Lock()
         self._tables: dict[str, TableIndex] = {}
         self._used = 0
         self._unused: dict[Path, int] = {}
 
-    def of(self, stored: OfTable) -> TableIndex | None:
+    def of(self, stored: IndexableTable) -> TableIndex | None:
         """Return the index of a table; None for one that has none.
 
         Tables without a key have none, and those whose deleted rows are marked in a column: for these alone it is not
         known how many rows must be found. A small table needs none.
         """
         table, limits = stored.table, stored.storage.limits
-        if not self._most or table.key is None or table.form not in ("rows", "history"):
+        if not self._max_bytes or table.key is None or table.form not in ("rows", "history"):
             return None
         with self._lock:
             if stored.folder not in self._tables:
@@ -82,7 +82,7 @@ class KeyIndexes:
                 path = folder / hashlib.sha256(stored.folder.encode()).hexdigest()[:32]
                 # It counts once it is opened.
                 self._unused.pop(path, None)
-                self._tables[stored.folder] = TableIndex(stored.folder, path, self, self._say, limits)
+                self._tables[stored.folder] = TableIndex(stored.folder, path, self, self._warn, limits)
             return self._tables[stored.folder]
 
     def _private_folder(self) -> Path | None:
@@ -91,8 +91,8 @@ class KeyIndexes:
             try:
                 self._folder = Path(private_folder(str(self._base)), "indexes", self._destination)
             except OSError as error:
-                self._most = 0
-                self._say(f"no table has an index of its keys, as {error}: {_INSTEAD}")
+                self._max_bytes = 0
+                self._warn(f"no table has an index of its keys, as {error}: {_CONSEQUENCE}")
                 return None
             with suppress(OSError):
                 self._unused = {path: _size(path) for path in self._folder.iterdir()}
@@ -100,8 +100,8 @@ class KeyIndexes:
 
     def close(self) -> None:
         """Close all of them."""
-        for each in self._tables.values():
-            each.close()
+        for table in self._tables.values():
+            table.close()
 
     def take_room(self, nbytes: int) -> None:
         """Count bytes that are to be written, or, negative, that are removed.
@@ -109,27 +109,27 @@ class KeyIndexes:
         Raises IndexTooLargeError if they are too many, also without what other runs have left.
         """
         with self._lock:
-            if nbytes > 0 and self._used + sum(self._unused.values()) + nbytes > self._most:
+            if nbytes > 0 and self._used + sum(self._unused.values()) + nbytes > self._max_bytes:
                 for path in self._unused:
                     shutil.rmtree(path, ignore_errors=True)
                 self._unused.clear()
-                if self._used + nbytes > self._most:
+                if self._used + nbytes > self._max_bytes:
                     raise IndexTooLargeError
             self._used += nbytes
 
     def has_room(self, nbytes: int) -> bool:
         """Return whether so many bytes can be written."""
         with self._lock:
-            return self._used + nbytes <= self._most
+            return self._used + nbytes <= self._max_bytes
 
 
 class TableIndex:
     """The index of a table, which nothing fails for: what it does not have is found without it."""
 
-    def __init__(self, name: str, path: Path, indexes: KeyIndexes, say: Callable[[str], None], limits: Limits) -> None:
+    def __init__(self, name: str, path: Path, indexes: KeyIndexes, warn: Callable[[str], None], limits: Limits) -> None:
         """Take the table's folder at the destination, and the index's own."""
         self._limits = limits
-        self._name, self._path, self._indexes, self._say = name, path, indexes, say
+        self._name, self._path, self._indexes, self._warn = name, path, indexes, warn
         self._index: KeyIndex | None = None
         self._is_refused = False
         self._followed = -1
@@ -141,44 +141,46 @@ class TableIndex:
             self._index.close()
         self._index = None
 
-    def is_behind(self, stored: OfTable) -> bool:
+    def is_behind(self, stored: IndexableTable) -> bool:
         """Return whether it may lack files that a table has."""
         return not self._is_refused and self._followed != stored.version
 
     def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, Rows]:
         """Return, for each file that the index has, the rows that may have one of some keys; no others have one."""
-        found: Mapping[str, Rows] = {}
+        rows_of_files: Mapping[str, Rows] = {}
 
         def find(index: KeyIndex) -> None:
-            nonlocal found
-            if index.is_of(table):
-                found = index.find(files, keys)
+            nonlocal rows_of_files
+            if index.has_key_of(table):
+                rows_of_files = index.find(files, keys)
 
         self._run(find)
-        return found
+        return rows_of_files
 
     def rebuild(self) -> None:
         """Make it anew: a row was not found by it."""
-        self._say(f"the index of the keys of {self._name} did not have all rows, and is made anew; none was lost by it")
+        self._warn(
+            f"the index of the keys of {self._name} did not have all rows, and is made anew; none was lost by it"
+        )
         self._run(lambda index: index.clear())
 
-    def follow(self, stored: OfTable) -> None:
+    def follow(self, stored: IndexableTable) -> None:
         """Take in files that a table has, a part of them if they are many, and forget those that it has no more."""
 
         def follow(index: KeyIndex) -> None:
             files = list(stored.files.values())
-            index.keep(stored.table, files)
+            index.drop_missing(stored.table, files)
             # What it has may have to be written once more.
-            lacking = sorted((file for file in files if not index.has(file)), key=lambda file: file.rows)
-            most = size_of(sum(file.rows for file in files), self._limits.block_entries)
-            if not self._indexes.has_room(2 * most - index.size):
+            missing_files = sorted((file for file in files if not index.has(file)), key=lambda file: file.rows)
+            max_bytes = size_of(sum(file.rows for file in files), self._limits.block_entries)
+            if not self._indexes.has_room(2 * max_bytes - index.size):
                 raise IndexTooLargeError
-            rows_to_add = most_rows = self._limits.indexed_rows_a_batch
-            while lacking and (rows_to_add == most_rows or lacking[0].rows <= rows_to_add):
-                file = lacking.pop(0)
+            rows_to_add = max_rows = self._limits.indexed_rows_a_batch
+            while missing_files and (rows_to_add == max_rows or missing_files[0].rows <= rows_to_add):
+                file = missing_files.pop(0)
                 index.add(stored.storage, stored.folder, stored.table, file)
                 rows_to_add -= file.rows
-            self._followed = -1 if lacking else stored.version
+            self._followed = -1 if missing_files else stored.version
 
         self._run(follow)
 
@@ -191,7 +193,7 @@ class TableIndex:
                 self._index = KeyIndex.open(self._path, self._indexes.take_room, self._limits)
             action(self._index)
         except IndexDamagedError as error:
-            self._say(f"the index of the keys of {self._name} is made anew: {error}")
+            self._warn(f"the index of the keys of {self._name} is made anew: {error}")
             self._drop()
         except IndexTooLargeError:
             self._refuse("index_size has no room for it")
@@ -205,7 +207,7 @@ class TableIndex:
         """Go on without an index until the next run."""
         self._is_refused = True
         self._drop()
-        self._say(f"{self._name} has no index of its keys, as {reason}: {_INSTEAD}")
+        self._warn(f"{self._name} has no index of its keys, as {reason}: {_CONSEQUENCE}")
 
     def _drop(self) -> None:
         if self._index is not None:
@@ -223,4 +225,4 @@ def _cache() -> Path:
 
 
 def _size(path: Path) -> int:
-    return sum(each.stat().st_size for each in path.iterdir())
+    return sum(file.stat().st_size for file in path.iterdir())

@@ -29,24 +29,24 @@ class IndexDamagedError(Exception):
     """A file of an index that is not what was written."""
 
 
-def nothing() -> Entries:
+def no_entries() -> Entries:
     """Return no entries."""
     return np.zeros((0, 2), np.uint64)
 
 
-def in_order(entries: Entries) -> Entries:
+def sorted_by_hash(entries: Entries) -> Entries:
     """Return entries in the order of their hashes."""
     ordered: Entries = entries[np.argsort(entries[:, 0], kind="stable")]
     return ordered
 
 
-def found_in(entries: Entries, hashes: NDArray[np.uint64]) -> Entries:
+def entries_of_hashes(entries: Entries, hashes: NDArray[np.uint64]) -> Entries:
     """Return those of some entries that have one of the hashes, which are in order."""
     if not len(hashes):
-        return nothing()
+        return no_entries()
     index = np.minimum(np.searchsorted(hashes, entries[:, 0]), len(hashes) - 1)
-    found: Entries = entries[hashes[index] == entries[:, 0]]
-    return found
+    matching: Entries = entries[hashes[index] == entries[:, 0]]
+    return matching
 
 
 class Run:
@@ -60,7 +60,7 @@ class Run:
             OSError: it cannot be read.
         """
         self.path, self.count, self.tail_sum = path, count, tail_sum
-        self._block, self._most = limits.block_entries, limits.read_entries
+        self._block, self._max_entries = limits.block_entries, limits.read_entries
         self._blocks = -(-count // self._block)
         self._file = os.open(path, os.O_RDONLY)
         try:
@@ -104,14 +104,14 @@ class Run:
         counts = np.searchsorted(self._firsts, hashes, "right") - first
         starts = np.repeat(first - np.cumsum(counts) + counts, counts)
         blocks = np.unique(starts + np.arange(counts.sum()))
-        found, read, count = [nothing()], [nothing()], 0
+        matching, read, count = [no_entries()], [no_entries()], 0
         for entries in self._read(blocks):
             read.append(entries)
             count += len(entries)
-            if count >= self._most:
-                found.append(found_in(np.concatenate(read), hashes))
-                read, count = [nothing()], 0
-        return np.concatenate([*found, found_in(np.concatenate(read), hashes)])
+            if count >= self._max_entries:
+                matching.append(entries_of_hashes(np.concatenate(read), hashes))
+                read, count = [no_entries()], 0
+        return np.concatenate([*matching, entries_of_hashes(np.concatenate(read), hashes)])
 
     def between(self, least: int, most: int) -> Entries:
         """Return the entries whose hashes are in a range, its ends included. Raises what `find` does."""
@@ -119,7 +119,7 @@ class Run:
         first = max(int(np.searchsorted(self._firsts, bounds[0], "left")) - 1, 0)
         last = int(np.searchsorted(self._firsts, bounds[1], "right"))
         read = self._read(np.arange(first, last))
-        return _between(np.concatenate([nothing(), *read]), least, most)
+        return _between(np.concatenate([no_entries(), *read]), least, most)
 
     def _read(self, blocks: NDArray[np.int64]) -> Iterator[Entries]:
         """Yield the entries of blocks, neighbours together."""
@@ -130,9 +130,9 @@ class Run:
         for end in ends:
             first, last = int(blocks[begin]), int(blocks[end]) + 1
             begin = end + 1
-            most = self._most // self._block
-            for start in range(first, last, most):
-                yield self._read_neighbours(start, min(start + most, last))
+            max_blocks = self._max_entries // self._block
+            for start in range(first, last, max_blocks):
+                yield self._read_neighbours(start, min(start + max_blocks, last))
 
     def _read_neighbours(self, first: int, last: int) -> Entries:
         block, end = self._block * ENTRY, min(last * self._block, self.count)
@@ -162,7 +162,7 @@ def write_run(path: Path, parts: Iterator[Entries], limits: Limits) -> Run:
     Nothing waits for the disk: what a machine that fails loses of it is noticed by the checksums.
     """
     size, count, firsts, sums = limits.block_entries, 0, [], []
-    left = nothing()
+    pending = no_entries()
     with path.open("xb") as file:
 
         def write(entries: Entries) -> None:
@@ -175,11 +175,11 @@ def write_run(path: Path, parts: Iterator[Entries], limits: Limits) -> Run:
             count += len(entries)
 
         for part in parts:
-            entries = np.concatenate((left, part)) if len(left) else part
+            entries = np.concatenate((pending, part)) if len(pending) else part
             whole = len(entries) - len(entries) % size
             write(entries[:whole])
-            left = entries[whole:]
-        write(left)
+            pending = entries[whole:]
+        write(pending)
         tail = np.array(firsts, np.uint64).tobytes() + np.array(sums, np.uint32).tobytes()
         file.write(tail)
     return Run(path, count, zlib.crc32(tail), limits)
@@ -206,4 +206,4 @@ def merged(
     bounds = [(number << 64) // slices for number in range(slices + 1)]
     for least, end in pairwise(bounds):
         entries = np.concatenate([run.between(least, end - 1) for run in runs])
-        yield in_order(entries[is_wanted(entries)])
+        yield sorted_by_hash(entries[is_wanted(entries)])

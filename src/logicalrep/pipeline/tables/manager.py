@@ -327,7 +327,7 @@ class TableManager:
 
     def _put_merge(self, *, wait: bool = False) -> None:
         """Commit a finished merge; if batches keep hindering a table's merges, merge it at once."""
-        done = self._merges.take_done(wait=wait)
+        done = self._merges.take_finished(wait=wait)
         if done is None:
             return
         stored = done.stored
@@ -336,7 +336,7 @@ class TableManager:
             self._patience.run(done.drop)
             return
         was_put = self._failures.run(table, partial(self._writer.put_merge, done))
-        if was_put is not None and self._merges.is_hindered(stored, was_put=was_put):
+        if was_put is not None and self._merges.record_result(stored, was_put=was_put):
             self._failures.run(table, partial(self._writer.merge, stored))
 
     def _stored_tables(self) -> list[tuple[Table, StoredTable]]:

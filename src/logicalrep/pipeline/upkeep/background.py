@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.storage.storage import DamagedError, StorageError
-from logicalrep.pipeline.upkeep.merging import Merge, Merged, delete_merged, due_merge, merge_files, put_merged
+from logicalrep.pipeline.upkeep.merging import Merge, Merged, commit_merged, delete_merged, due_merge, merge_files
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class BegunMerge:
             if any(file.path not in self.stored.files for file in self.work.files):
                 return False
             raise
-        return put_merged(self.stored, self.work, merged)
+        return commit_merged(self.stored, self.work, merged)
 
     def drop(self) -> None:
         """Delete what it has written: batches go to the table no more."""
@@ -49,7 +49,7 @@ class BackgroundMerges:
 
     Example:
         >>> merges.begin(table.stored_tables)
-        >>> merges.take_done()
+        >>> merges.take_finished()
     """
 
     def __init__(self, engine: Engine, pool: Executor) -> None:
@@ -79,7 +79,7 @@ class BackgroundMerges:
         (merged,) = self._engine.run(merge_files, [work], work.size)
         return merged
 
-    def take_done(self, *, wait: bool = False) -> BegunMerge | None:
+    def take_finished(self, *, wait: bool = False) -> BegunMerge | None:
         """Return the merge that is done, to be committed or dropped; None if there is none.
 
         One that the destination refused is forgotten: a batch would tell of that, and wait.
@@ -93,7 +93,7 @@ class BackgroundMerges:
             return None
         return begun
 
-    def is_hindered(self, stored: StoredTable, *, was_put: bool) -> bool:
+    def record_result(self, stored: StoredTable, *, was_put: bool) -> bool:
         """Count whether a merge was put; return whether batches hinder the table's merges so often that they wait."""
         limits = stored.storage.limits
         self._tries[stored] = 0 if was_put else self._tries.get(stored, 0) + 1

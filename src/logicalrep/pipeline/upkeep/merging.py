@@ -68,42 +68,42 @@ def merge_files(work: Merge) -> Merged:
     return Merged(added, work.files[: len(rows)])
 
 
-def put_merged(stored: StoredTable, work: Merge, merged: Merged) -> bool:
+def commit_merged(stored: StoredTable, work: Merge, merged: Merged) -> bool:
     """Put merged files into the table in one commit; return False if batches have changed too much of it meanwhile.
 
     Rows that batches have marked meanwhile are marked in the new files. Where a batch has written one of the files
     anew, or the table has another description, the new files are deleted. Raises what a commit raises.
     """
     added, removed = merged.added, [stored.files.get(file.path) for file in merged.removed]
-    there = [file for file in removed if file is not None]
-    if len(there) < len(removed) or stored.table != work.table:
+    replaced_files = [file for file in removed if file is not None]
+    if len(replaced_files) < len(removed) or stored.table != work.table:
         delete_merged(stored, merged)
         return False
-    gone = _rows_gone_since(stored, merged.removed, there)
-    if len(gone):
+    marked_rows = _newly_marked_rows(stored, merged.removed, replaced_files)
+    if len(marked_rows):
         bounds = np.cumsum([0, *(file.rows for file in added)])
-        parts = [gone[(gone >= first) & (gone < end)] - first for first, end in pairwise(bounds)]
+        parts = [marked_rows[(marked_rows >= first) & (marked_rows < end)] - first for first, end in pairwise(bounds)]
         added = [
             replace(file, vector=DeletionVector.of(rows)) if len(rows) else file
             for file, rows in zip(added, parts, strict=True)
         ]
-    stored.exchange(added, there)
+    stored.exchange(added, replaced_files)
     return True
 
 
-def _rows_gone_since(stored: StoredTable, before: Sequence[DataFile], now: Sequence[DataFile]) -> _Ints:
+def _newly_marked_rows(stored: StoredTable, old_files: Sequence[DataFile], new_files: Sequence[DataFile]) -> _Ints:
     """Return the rows that are marked now and were not before, by their numbers among those that were there before."""
-    found, first = [np.zeros(0, np.int64)], 0
-    for old, new in zip(before, now, strict=True):
+    parts, first = [np.zeros(0, np.int64)], 0
+    for old, new in zip(old_files, new_files, strict=True):
         if new.vector is not None and not new.is_same(old):
             marked = [
                 np.zeros(0, np.int64) if vector is None else vector.read(stored.storage, stored.folder).astype(np.int64)
                 for vector in (old.vector, new.vector)
             ]
-            since = np.setdiff1d(marked[1], marked[0])
-            found.append(first + since - np.searchsorted(marked[0], since))
+            new_marks = np.setdiff1d(marked[1], marked[0])
+            parts.append(first + new_marks - np.searchsorted(marked[0], new_marks))
         first += old.live_rows
-    return np.concatenate(found)
+    return np.concatenate(parts)
 
 
 def delete_merged(stored: StoredTable, merged: Merged) -> None:
@@ -119,5 +119,5 @@ def merge_next(stored: StoredTable, engine: Engine) -> bool:
     if work is None:
         return False
     (merged,) = engine.run(merge_files, [work], work.size)
-    put_merged(stored, work, merged)
+    commit_merged(stored, work, merged)
     return True

@@ -30,20 +30,20 @@ def due_files(table: TableSpec, files: Collection[DataFile], limits: Limits) -> 
         return (max(worn, key=lambda file: file.rows - file.live_rows),)
     classes: dict[object, list[DataFile]] = {}
     growing: set[object] = set()
-    for file in sorted((each for each in files if not each.is_full(limits)), key=lambda file: file.size):
+    for file in sorted((file for file in files if not file.is_full(limits)), key=lambda file: file.size):
         if file.partition not in growing:
             growing.add(file.partition)
             continue
         # Ended versions of rows never change; current ones do. They are kept in different files.
         is_past = table.form == "history" and not file.statistics.nulls.get(END["history"], 1)
         classes.setdefault((file.partition, is_past, _class_of(file, limits.merged_files)), []).append(file)
-    most = max(classes.values(), key=len, default=[])
-    if len(most) < limits.merged_files:
+    largest_class = max(classes.values(), key=len, default=[])
+    if len(largest_class) < limits.merged_files:
         return ()
     # Neighbours by the first column of the key.
     name = table.key_names[0] if table.key_names else ""
-    most.sort(key=lambda file: (name not in file.statistics.least, file.statistics.least.get(name)))
-    return tuple(most[: limits.merged_at_once])
+    largest_class.sort(key=lambda file: (name not in file.statistics.least, file.statistics.least.get(name)))
+    return tuple(largest_class[: limits.merged_at_once])
 
 
 def _class_of(file: DataFile, step: int) -> int:

@@ -33,7 +33,7 @@ def warn_of_plain_text(spark: SparkSession, secrets: Sequence[str], warn: Callab
 
     if not secrets:
         return
-    told = " and ".join(secrets)
+    names = " and ".join(secrets)
 
     def is_set(name: str) -> bool:
         return spark.conf.get(name, "false") == "true"
@@ -42,12 +42,12 @@ def warn_of_plain_text(spark: SparkSession, secrets: Sequence[str], warn: Callab
         is_set("spark.authenticate") and is_set("spark.network.crypto.enabled")
     ):
         warn(
-            f"{told} travel to Spark's executors in clear: start Spark with spark.authenticate=true and "
+            f"{names} travel to Spark's executors in clear: start Spark with spark.authenticate=true and "
             "spark.network.crypto.enabled=true, or with spark.ssl.rpc.enabled=true"
         )
     if is_connect(spark) and (host := host_in_clear(spark.client._builder)):
         warn(
-            f"{told} travel to the server of Spark Connect at {host} in clear: add ;use_ssl=true to its URL, "
+            f"{names} travel to the server of Spark Connect at {host} in clear: add ;use_ssl=true to its URL, "
             "sc://host:port/;use_ssl=true"
         )
 

@@ -31,7 +31,7 @@ SHARED = f"{FOLDER}/shared"
 """The folder of shared values; one that a killed process has left goes at the next start."""
 _OUTCOMES = "number bigint, outcome binary"
 _SCHEMA = pa.schema([("number", pa.int64()), ("outcome", pa.binary())])
-_CHECK_AGAIN = 1.0
+_CHECK_INTERVAL = 1.0
 """The time until it is seen that the Java of a job has ended, in seconds."""
 
 
@@ -71,8 +71,8 @@ class ConnectJobs:
             return frame.mapInArrow(functools.partial(_answers, function), _OUTCOMES).toArrow()
 
         with spark_errors(NO_TASK, self._has_ended):
-            found = call_watched(run, self.check, _CHECK_AGAIN)
-        outcomes = dict(zip(found["number"].to_pylist(), found["outcome"].to_pylist(), strict=True))
+            answers = call_watched(run, self.check, _CHECK_INTERVAL)
+        outcomes = dict(zip(answers["number"].to_pylist(), answers["outcome"].to_pylist(), strict=True))
         return [pickle.loads(outcomes[number]) for number in range(len(items))]
 
     @contextmanager

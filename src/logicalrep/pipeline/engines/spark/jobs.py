@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 
-_CHECK_AGAIN = 1.0
+_CHECK_INTERVAL = 1.0
 """The seconds between two looks at whether a session is there."""
 
 
@@ -72,7 +72,7 @@ class ClassicJobs:
             with shared_file() as (file, path), shared_file() as (_, answers):
                 parts = parts_of(items, file, path)
                 by_file = ByFile(Caught(function), answers)
-                return [each.read() for each in self._context.parallelize(parts, tasks).map(by_file).collect()]
+                return [part.read() for part in self._context.parallelize(parts, tasks).map(by_file).collect()]
 
     def share(self, value: _Value) -> AbstractContextManager[Shared[_Value]]:
         """Return the context of a holder of a value: in a file, or a broadcast variable for executors elsewhere."""
@@ -95,7 +95,7 @@ class ClassicJobs:
         driver's Python behind.
         """
         refuse_ended()
-        if time.monotonic() - self._checked_at >= _CHECK_AGAIN:
+        if time.monotonic() - self._checked_at >= _CHECK_INTERVAL:
             with spark_errors("Spark is not there any more"):
                 if self._context._jsc.sc().isStopped():
                     raise EngineError("Spark is not there any more: its session is stopped")

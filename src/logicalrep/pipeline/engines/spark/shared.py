@@ -45,8 +45,8 @@ def connect(shared: SharedSpark) -> SparkSession:
     session: Any = ConnectSession.builder.remote(url).create()
     # It is on this machine: what does not answer is gone, and another one has another URL.
     session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
-    made: SparkSession = session
-    return made
+    connect_session: SparkSession = session
+    return connect_session
 
 
 class ServedSpark:

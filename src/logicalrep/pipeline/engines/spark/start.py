@@ -30,20 +30,20 @@ from logicalrep_runtime.columnar.watched_calls import call_watched
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OF_SPARK = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+_SPARK_VARIABLES = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 """The environment variables that `spark-submit`, and sessions of Spark Connect, set."""
-_CHECK_AGAIN = 0.1
+_CHECK_INTERVAL = 0.1
 """The longest time until the start of Spark sees that it is to end, or that Java has ended, in seconds."""
 
 
-def is_spark_there() -> bool:
+def is_spark_available() -> bool:
     """Return whether the program has a session, `spark-submit` runs it, or its environment names a Spark Connect.
 
     PySpark is not imported for it.
     """
     pyspark = sys.modules.get("pyspark")
     has_context = pyspark is not None and pyspark.SparkContext._active_spark_context is not None
-    return has_context or any(name in os.environ for name in _OF_SPARK)
+    return has_context or any(name in os.environ for name in _SPARK_VARIABLES)
 
 
 @contextmanager
@@ -82,16 +82,16 @@ def start_spark(
         refuse_ended()
 
     active = SparkSession.getActiveSession()
-    is_ours = active is None and not is_spark_there()
+    is_ours = active is None and not is_spark_available()
     with ExitStack() as stack:
         try:
             with spark_errors("Spark does not start"):
                 # PySpark started by the main thread would take over its handling of Ctrl-C: it starts in another one.
                 if is_ours:
                     start = partial(start_apart, LOCAL, SETTINGS) if shared is None else partial(connect, shared)
-                    spark = call_watched(start, check_stop, _CHECK_AGAIN)
+                    spark = call_watched(start, check_stop, _CHECK_INTERVAL)
                 else:
-                    spark = active or call_watched(SparkSession.builder.getOrCreate, check, _CHECK_AGAIN)
+                    spark = active or call_watched(SparkSession.builder.getOrCreate, check, _CHECK_INTERVAL)
                 executors = "" if is_ours else _executors_elsewhere(spark)
             stack.enter_context(quiet_end())
             if is_ours:
@@ -111,7 +111,7 @@ def start_spark(
                         warn_of_plain_text(spark, _secrets(settings, storage), passing(observer, WarningIssued))
 
                 with spark_errors("the executors cannot be checked"):
-                    call_watched(check_session, check, _CHECK_AGAIN)
+                    call_watched(check_session, check, _CHECK_INTERVAL)
             jobs: SparkJobs = (
                 stack.enter_context(ConnectJobs(spark, storage, shared)) if is_connect(spark) else ClassicJobs(spark)
             )
@@ -152,9 +152,9 @@ def _executors_elsewhere(spark: SparkSession) -> str:
 
 def _secrets(settings: ReplicateSettings, storage: Storage) -> list[str]:
     """Return the secrets that tasks have, in words."""
-    found = {
+    is_sent = {
         "the server's password": bool(settings.connection.secrets),
         "the key of masks": settings.mask_key is not None,
         "the options of the object store": bool(storage.storage_options),
     }
-    return [name for name, is_there in found.items() if is_there]
+    return [name for name, is_used in is_sent.items() if is_used]
