@@ -1,1 +1,1 @@
-"""One table's changes, reduced to what each row ends as, and applied to its files."""
+"""The application of one table's changes: reduced to each row's last state, then written into the table's files."""

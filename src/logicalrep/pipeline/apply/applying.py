@@ -1,4 +1,4 @@
-"""The applying of a batch of one table's changes: planned here, done in tasks, committed here."""
+"""The application of a batch of one table's changes: planned and committed here, executed in an engine's tasks."""
 
 from __future__ import annotations
 
@@ -44,26 +44,25 @@ def apply(
     unfit: Counter[str] | None = None,
     index: TableIndex | None = None,
 ) -> bool:
-    """Apply changes to a table in one commit; return False, without a commit, if the table has them all.
+    """Apply changes to a table in one commit; return False, without a commit, if the table has all of them already.
 
     Args:
         stored: the table.
         changes: changes of this table, whole transactions in the order of their commits.
-        position: the table's position after the commit; its application id tells which commits the table has already.
-        engine: the runner of the work.
-        may_lack_rows: whether rows that are updated or deleted may be missing, with what becomes of them: those of
-            partitions that are put in later.
-        unfit: counts the values that their column's type cannot hold, by the names of columns, once they are committed.
+        position: the table's position after the commit; its application id identifies the commits that the table has.
+        engine: the engine that runs the tasks.
+        may_lack_rows: whether updated or deleted rows may be missing, because rows of partitions are added later.
+        unfit: after the commit, counts the values that their column's type cannot hold, by column name.
         index: the index of the table's keys; None if it has none.
 
     Raises:
         NeedsResync: the changes have other columns, or another replica identity.
-        MissingRows: a row that is updated or deleted is not there.
+        MissingRows: the table has no such row for an update or a delete.
         NeedsResync: the changes do not fit the table.
-        NeedsTexts: the texts of values that a column's type cannot hold have no column yet.
+        NeedsTexts: the table has no text column yet for values that a column's type cannot hold.
         ColumnValueError: the column's type cannot hold a value.
-        TextError: a value is no text.
-        DamagedError: a data file of the table is gone.
+        TextError: a value is not valid text.
+        DamagedError: a data file of the table is missing.
         StorageError: the destination cannot be read or written.
     """
     applied = stored.applied(position.application)
@@ -72,13 +71,13 @@ def apply(
     if not new_changes:
         return False
     if may_lack_rows:
-        # It would not be noticed if the index lacked one.
+        # With missing rows allowed, nobody would notice an index that lacks a row.
         index = None
     files, counts, limits = dict(stored.files), Counter[str](), stored.storage.limits
     max_bytes = limits.batch_bytes // (1 if _writes_each_part(stored.table) else limits.combined_parts)
     parts = _split_truncates(in_parts(new_changes, max_bytes), stored.table.form)
     for part in _effects(stored.table, parts, engine, limits.effect_bytes):
-        # A part finds the files of those before it, which are in no version of the table.
+        # A part reads the files of earlier parts, which are in no version of the table.
         table, table_files = (stored.storage, stored.folder, stored.table), tuple(files.values())
         batches, effect = ([], part) if isinstance(part, Reduced) else (part, None)
         task = ApplyTask(*table, table_files, batches, may_lack_rows, has_index=index is not None)
@@ -89,7 +88,7 @@ def apply(
         files |= {file.path: file for file in rewritten.added}
         for path in previous_files.keys() - files.keys() - stored.files.keys():
             stored.storage.delete(below(stored.folder, path))
-        # It is memory no more while the next one is made.
+        # Free its memory before the next part is reduced.
         del part, effect
     added = [file for path, file in files.items() if not file.is_same(stored.files.get(path))]
     removed = [file for path, file in stored.files.items() if not file.is_same(files.get(path))]
@@ -102,7 +101,7 @@ def apply(
 
 
 def refuse_unreadable(changes: Sequence[ChangeBatch]) -> None:
-    """Raise TextError if some changes have a value that is no text."""
+    """Raise TextError if a change has a value that is not valid text."""
     for batch in changes:
         is_one = batch.ops == UNREADABLE
         if is_one.any():
@@ -111,7 +110,7 @@ def refuse_unreadable(changes: Sequence[ChangeBatch]) -> None:
 
 
 def _split_truncates(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[ChangeBatch]]:
-    """Yield the same changes, each truncate apart where the rows that it ends stay."""
+    """Yield the same changes; each truncate is a part of its own if the table stores ended rows."""
     for part in parts:
         if form not in END:
             yield part
@@ -136,7 +135,7 @@ def _split_truncates(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator
 def _effects(
     table: TableSpec, parts: Iterator[list[ChangeBatch]], engine: Engine, max_bytes: int
 ) -> Iterator[list[ChangeBatch] | Reduced]:
-    """Yield the effects of parts, those of many parts as one; or the parts, if there is one, or rows that end stay."""
+    """Yield combined effects of the parts; the parts themselves if there is only one or if each part is written."""
     first, second = next(parts), next(parts, None)
     if second is None or _writes_each_part(table):
         yield first
@@ -160,14 +159,13 @@ def _effects(
 
 
 def _combine_and_clear(table: TableSpec, effects: list[Reduced]) -> Reduced:
-    """Return the effect of several together, which are memory no more."""
     effect = combined(table, effects)
     effects.clear()
     return effect
 
 
 def _writes_each_part(table: TableSpec) -> bool:
-    """Return whether each part of changes is written: the rows that end stay, or all changes."""
+    """Return whether each part is written by itself: the table stores ended rows, or all changes."""
     return table.form in END or table.form == "changes"
 
 
@@ -187,7 +185,6 @@ def _reduce(work: _Reduction) -> Reduced:
 
 
 def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None, effect: Reduced | None) -> Rewritten:
-    """Apply the changes of a part, or the effect of several."""
     done: Rewritten | Reduced
     if effect is not None:
         done = effect
@@ -234,11 +231,11 @@ class ApplyTask:
     changes: Sequence[ChangeBatch]
     may_lack_rows: bool
     has_index: bool = False
-    """Whether the rows that are gone are to be found by an index, once the changes are reduced."""
+    """Whether an index finds the removed rows once the changes are reduced."""
 
 
 def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
-    """Reduce the changes, and apply them too if that is little work."""
+    """Reduce the changes, and apply the effect in the same task if that is little work."""
     if work.table.form == "changes":
         return Rewritten(_change_files(work), [], 0)
     effect = _reduce(_Reduction(work.table, work.changes))
@@ -253,14 +250,13 @@ def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
 
 
 def _lacks_texts(table: TableSpec, effect: Reduced) -> bool:
-    """Return whether texts of values have no column yet."""
     return table.with_texts_of(effect.unfit) is not table
 
 
 def _rewriting_cost(
     work: ApplyTask, effect: Reduced, files: Sequence[DataFile], indexed_rows: Mapping[str, Rows]
 ) -> int:
-    """Return the bytes of files to be rewritten that are as much work as what is done to these."""
+    """Return the work on the files as a number of bytes: rewriting these many bytes costs as much."""
     rows, limits = sum(file.rows for file in work.files), work.storage.limits
     if not work.table.marks_rows or limits.marked_share * len(effect.removed_keys) >= rows:
         return sum(file.size for file in files)
@@ -269,7 +265,6 @@ def _rewriting_cost(
 
 
 def _change_files(work: ApplyTask) -> list[DataFile]:
-    """Write the changes themselves."""
     stored = work.table.stored
     try:
         batches = change_rows(work.table, work.changes, stored)
@@ -280,14 +275,14 @@ def _change_files(work: ApplyTask) -> list[DataFile]:
 
 
 def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, indexed_rows: Mapping[str, Rows]) -> Rewritten:
-    """Rewrite files in tasks, each with a part of about the same size; of some files it is known which rows may go."""
+    """Rewrite files in tasks of about the same size; in files of `indexed_rows`, only these rows may be removed."""
     files = [file for file in _candidates(work, effect) if len(indexed_rows.get(file.path, "unknown"))]
     files.sort(key=lambda file: -file.size)
     size, limits = _rewriting_cost(work, effect, files, indexed_rows), work.storage.limits
     if max(size, effect.nbytes) <= limits.in_process_bytes:
         item = _rewriting(work, effect, Here(effect), files, files, writes_new=True, indexed_rows=indexed_rows)
         return _merge_rewritten(engine.run(rewrite, [item], size))
-    # Of equal rows without a key it is known only how many are gone, of all files.
+    # Without a key, only the number of removed equal rows is known, for all files together.
     count = max(-(-size // limits.part_bytes), 1) if work.table.key is not None else 1
     parts = [files[number::count] for number in range(count)]
     # Large rows stay in this process.
@@ -306,7 +301,6 @@ def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, indexed_
 
 
 def _merge_rewritten(parts: Sequence[Rewritten]) -> Rewritten:
-    """Return what several tasks have done as one."""
     added, removed = [file for part in parts for file in part.added], [file for part in parts for file in part.removed]
     return Rewritten(added, removed, sum(part.found_count for part in parts))
 
@@ -363,7 +357,7 @@ def _checked(work: ApplyTask, effect: Reduced, rewritten: Rewritten) -> Rewritte
 
 
 def _candidates(work: ApplyTask, effect: Reduced) -> list[DataFile]:
-    """Return the files that may have rows which are gone, by the bounds of their keys."""
+    """Return the files that may have removed rows, by the bounds of their keys."""
     if effect.replaces_all or not len(effect.removed_keys):
         return []
     table_files = [file for file in work.files if effect.are_marked or may_have_current_rows(file, work.table.form)]
@@ -373,13 +367,13 @@ def _candidates(work: ApplyTask, effect: Reduced) -> list[DataFile]:
     try:
         removed_keys = effect.removed_keys.sort().to_pylist()
     except OverflowError:
-        # Days that Python's dates cannot hold.
+        # Dates beyond Python's range.
         return table_files
 
     def may_have(file: DataFile) -> bool:
         statistics = file.statistics
         if name not in statistics.least:
-            # All are null, or it has no bounds.
+            # All keys are null, or the file has no bounds.
             return name not in statistics.nulls or statistics.nulls[name] < file.rows
         index = bisect_left(removed_keys, statistics.least[name])
         return index < len(removed_keys) and bool(removed_keys[index] <= statistics.greatest[name])

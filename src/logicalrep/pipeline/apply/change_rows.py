@@ -1,4 +1,4 @@
-"""The rows of a table's changes, an old and a new one for an update, as its companion table has them."""
+"""The rows of the companion table of changes: the old and the new row for an update."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ for _tag, _type in {
 
 
 def change_rows(table: TableSpec, batches: Sequence[ChangeBatch], schema: pa.Schema) -> list[pa.RecordBatch]:
-    """Return the rows of changes; a column that their Relation does not list is NULL.
+    """Return the rows of changes; a column that the Relation of a change does not list is NULL.
 
     Raises:
         SchemaMismatchError: a Relation lists a column that the table does not have.

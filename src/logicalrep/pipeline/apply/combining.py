@@ -1,7 +1,7 @@
-"""The effects of changes one after another, as the one effect that they have together.
+"""The combination of consecutive effects into one.
 
-An effect is changes that happen at one moment: each row that is gone is taken, then each row that is there afterwards
-is put, one that stems from a gone row by the change that takes it. So effects are reduced as changes are.
+An effect equals changes that happen at one moment: they take every removed row, then put every new row; the change
+that takes a removed row puts the row that replaces it. So `reduced` combines effects as it combines changes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _Ints = NDArray[np.int64]
 
 
 def combined(table: TableSpec, effects: Sequence[Reduced]) -> Reduced:
-    """Return the effect of a table's changes, from the effects of their parts one after another.
+    """Return the effect of all changes of a table from the effects of consecutive parts.
 
     Example:
         >>> combined(table, [first, second]).expected
         3
 
-    Raises NeedsResync for effects that cannot follow one another.
+    Raises NeedsResync for effects that contradict each other.
     """
     truncated = [number for number, effect in enumerate(effects) if effect.replaces_all]
     effects = effects[truncated[-1] if truncated else 0 :]
@@ -53,9 +53,9 @@ def combined(table: TableSpec, effects: Sequence[Reduced]) -> Reduced:
 
 
 def _changes_of(effect: Reduced) -> tuple[_Ints, _Ints]:
-    """Return for each change of an effect the numbers of the row that it takes, and of the one that it puts; or -1."""
+    """Return the numbers of the rows that each change of an effect takes and puts; -1 for none."""
     rows = effect.rows.num_rows
-    # Of rows without a key none stems from another one.
+    # Without a key, no row replaces another row.
     deleted = np.setdiff1d(np.arange(_count(effect)), effect.origins)
     old_of = np.concatenate((effect.origins, deleted))
     return old_of, np.concatenate((np.arange(rows), np.full(len(deleted), -1)))
@@ -66,18 +66,16 @@ def _count(effect: Reduced) -> int:
 
 
 def _removed_keys(effect: Reduced) -> pa.Array:
-    """Return the key of each row that is gone."""
     return effect.removed_keys.take(pa.array(np.repeat(np.arange(len(effect.removed_keys)), effect.removed_counts)))
 
 
 def _one_after_another(parts: Sequence[_Ints], counts: Sequence[int]) -> _Ints:
-    """Return the numbers of parts, each part's behind all of those before it; -1 stays."""
+    """Return the parts' numbers, each part's shifted by the counts of the parts before it; -1 stays -1."""
     firsts = np.cumsum([0, *counts])
     return np.concatenate([np.where(part < 0, part, part + first) for part, first in zip(parts, firsts, strict=False)])
 
 
 def _holes(effects: Sequence[Reduced]) -> dict[str, NDArray[np.bool_]]:
-    """Return for each column with values to be taken from a row before, which of all rows take them."""
     names = dict.fromkeys(name for effect in effects for name in effect.holes)
     return {
         name: np.concatenate([effect.holes.get(name, np.zeros(effect.rows.num_rows, bool)) for effect in effects])

@@ -1,4 +1,4 @@
-"""Rows that end and stay: marked as deleted, or as a version of the past."""
+"""Rows that the table stores after their end: marked as deleted, or as past versions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Values = dict[str, pa.Array | pa.Scalar]
 
 @dataclass(frozen=True)
 class _RowGroup:
-    """Some of the rows, each with its first and last position; `ended` is None for rows that are there now."""
+    """Rows, each with its first and last position; `ended` is None for current rows."""
 
     rows: pa.Table
     origins: _Ints
@@ -35,21 +35,21 @@ class _RowGroup:
 
 
 def reduced_with_ended_rows(form: Form, events: Events, schema: pa.Schema) -> Reduced:
-    """Return the effect of changes on a table of which ended rows stay.
+    """Return the effect of changes on a table that stores ended rows.
 
     Args:
         form: the form of the table's rows.
-        events: the changes, in the order in which they were made.
+        events: the changes, in commit order.
         schema: all of the table's columns.
 
-    Raises NeedsResync for changes that cannot have been made one after another.
+    Raises NeedsResync for changes that contradict each other.
     """
     return _versions(events, schema) if form == "history" else _marked(events, schema)
 
 
 def _marked(events: Events, schema: pa.Schema) -> Reduced:
     if not events.has_key:
-        # Equal rows cannot be told apart when one comes again: a mark stays, and updates leave none.
+        # Equal rows cannot be distinguished when one is inserted again: marks stay, and updates leave none.
         effect = reduced_by_count(events)
         deletes = np.flatnonzero(events.is_delete)
         rows = events.old_rows.select(effect.rows.column_names).take(pa.array(events.old_of[deletes]))
@@ -97,7 +97,7 @@ def _versions(events: Events, schema: pa.Schema) -> Reduced:
 
 
 def _copies_of_stored(events: Events, origins: _Ints) -> tuple[pa.Table, _Ints, dict[str, _Bools]]:
-    """Return rows that have all of their values from those that are there."""
+    """Return rows that take all of their values from stored rows."""
     schema = events.new_rows.schema
     rows = pa.table([pa.nulls(len(origins), field.type) for field in schema], schema=schema)
     return rows, origins, {name: np.ones(len(origins), bool) for name in schema.names}
@@ -141,7 +141,7 @@ def _join_groups(
 
 
 def _inherited_beginnings(form: Form, group: _RowGroup) -> dict[str, _Bools]:
-    """Return the columns that versions have from the row that is there."""
+    """Return the beginning columns that versions take from the stored row."""
     if form != "history" or group.began is not None:
         return {}
     is_hole = np.ones(group.rows.num_rows, bool)
@@ -149,7 +149,6 @@ def _inherited_beginnings(form: Form, group: _RowGroup) -> dict[str, _Bools]:
 
 
 def _extra_columns(form: Form, group: _RowGroup) -> list[pa.Array]:
-    """Return the columns behind those of the server's table."""
     count = group.rows.num_rows
     filled: _Values = {}
     if group.began is not None:
@@ -174,7 +173,6 @@ def _beginnings(began: Positions) -> _Values:
 
 
 def _endings(form: Form, ended: Positions | None) -> _Values:
-    """Return the values of rows that ended at some positions; or of rows that are there now."""
     if ended is None:
         return {"_deleted": pa.scalar(False)} if form == "marked" else {"_is_current": pa.scalar(True)}
     if form == "marked":
@@ -188,18 +186,17 @@ def _endings(form: Form, ended: Positions | None) -> _Values:
 
 
 def is_current(rows: pa.Table, form: Form) -> _Bools:
-    """Return which rows of a file are there now."""
+    """Return for each row of a file whether it is current: neither deleted nor a past version."""
     current: _Bools = rows.column(END[form]).is_null().to_numpy()
     return current
 
 
 def may_have_current_rows(file: DataFile, form: Form) -> bool:
-    """Return whether a file may have rows that are there now."""
     return form not in END or file.statistics.nulls.get(END[form], 1) > 0
 
 
 def first_versions(rows: pa.Table, schema: pa.Schema, position: Positions) -> pa.Table:
-    """Return loaded rows as versions that begin at one position."""
+    """Return loaded rows as versions that begin at the first of the positions."""
     indices = np.zeros(rows.num_rows, np.int64)
     group = _RowGroup(rows, indices, {}, position.take(indices), None)
     return pa.Table.from_arrays([*rows.columns, *_extra_columns("history", group)], schema=schema)
@@ -207,18 +204,17 @@ def first_versions(rows: pa.Table, schema: pa.Schema, position: Positions) -> pa
 
 @dataclass(frozen=True)
 class Ending:
-    """Files whose rows end, all that are there."""
+    """Files whose current rows all end at one position."""
 
     storage: Storage
     folder: str
     table: TableSpec
     files: Sequence[DataFile]
     position: Positions
-    """One position."""
 
 
 def end_rows(rows: pa.Table, table: TableSpec, position: Positions, which: _Bools) -> pa.Table:
-    """Return rows of a table's files of which some end at a position."""
+    """Return the rows of a file with the chosen ones ended at the first of the positions."""
     form = table.form
     endings = _endings(form, position)
     for field in MORE[form]:
@@ -233,7 +229,7 @@ def end_rows(rows: pa.Table, table: TableSpec, position: Positions, which: _Bool
 
 
 def read_ending_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:
-    """Return the files that have rows which are there, each with its rows once they have ended."""
+    """Return the files with current rows, each with its rows after their end."""
     changed = []
     for file in work.files:
         if not may_have_current_rows(file, work.table.form):

@@ -1,4 +1,4 @@
-"""A table's changes in the types of its stored table."""
+"""A table's changes in the types of the stored table."""
 
 from __future__ import annotations
 
@@ -27,49 +27,47 @@ _Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The positions and the times of changes."""
+    """The positions and commit times of changes."""
 
     lsns: _Ints
     ordinals: _Ints
     timestamps: _Ints
-    """The times of their commits, in microseconds since 1970, UTC."""
+    """Commit times in microseconds since 1970, UTC."""
 
     @classmethod
     def of(cls, batch: ChangeBatch) -> Self:
-        """Return the positions of changes."""
         return cls(batch.lsns, batch.ordinals, batch.rows.column("commit_timestamp").cast(pa.int64()).to_numpy())
 
     def take(self, indices: _Ints) -> Positions:
-        """Return those of some changes."""
+        """Return the positions of the given changes."""
         return Positions(self.lsns[indices], self.ordinals[indices], self.timestamps[indices])
 
     @staticmethod
     def joined(parts: Sequence[Positions]) -> Positions:
-        """Return those of several parts."""
         columns = zip(*((part.lsns, part.ordinals, part.timestamps) for part in parts), strict=True)
         return Positions(*map(np.concatenate, columns))
 
 
 @dataclass(frozen=True)
 class RowEvents:
-    """Changes of rows, each of which takes a row away, puts one, or both; those after the last truncate."""
+    """Changes after the last truncate, each of which takes a row, puts a row, or both."""
 
     has_key: bool
     """Whether rows have a key; without one, equal rows are counted."""
     is_truncated: bool
-    """Whether a truncate came before them."""
+    """Whether a truncate precedes the changes."""
     turns: _Ints
-    """The turn of each change, in ascending order; those of one turn take all their rows before they put any."""
+    """The turn of each change, ascending; the changes of one turn take all their rows before they put any."""
     old_of: _Ints
-    """The index in `old_keys` of the row that each change takes away; -1 if it takes none."""
+    """The index in `old_keys` of the row that each change takes; -1 for none."""
     new_of: _Ints
-    """The index in `new_keys` and `new_rows` of the row that each change puts; -1 if it puts none."""
+    """The index in `new_keys` and `new_rows` of the row that each change puts; -1 for none."""
     old_keys: pa.Array
     new_keys: pa.Array
     new_rows: pa.Table
     """The new rows in the stored table's columns; null where a value was not sent."""
     unsent: Mapping[str, _Bools]
-    """The new rows that lack a column, for each column with values that were not sent."""
+    """For each column with values that were not sent, the new rows that lack it."""
 
     def __len__(self) -> int:
         return len(self.old_of)
@@ -77,20 +75,18 @@ class RowEvents:
 
 @dataclass(frozen=True)
 class Events(RowEvents):
-    """Changes in the order in which they were made, each at a moment of its own."""
+    """Changes in commit order, each in a turn of its own."""
 
     is_delete: _Bools
-    """True for each change that deletes a row."""
     old_rows: pa.Table
-    """The key's columns of the rows that changes take away."""
+    """The key columns of the rows that changes take."""
     positions: Positions
-    """The position of each change."""
     unfit: Counter[str]
-    """The number of values that their column's type cannot hold, by the names of columns."""
+    """The number of values that their column's type cannot hold, by column name."""
 
 
 class TypedChanges:
-    """Reads changes in a table's columns, which their Relation lists too."""
+    """Reads changes as values of a table's columns."""
 
     def __init__(self, table: TableSpec, *, allows_missing: bool = False) -> None:
         """Take the table; `allows_missing` reads NULL for a column that a Relation does not list."""
@@ -99,7 +95,7 @@ class TypedChanges:
         self._reader = TextReader(RowReader(table.columns, [True] * len(table.columns), for_spark=True))
 
     def bind(self, batch: ChangeBatch) -> Callable[[Sequence[pa.Array]], list[pa.Array]]:
-        """Return what puts items of the Relation's columns into the order of the table's.
+        """Return a function that reorders items from the Relation's column order to the table's.
 
         Raises SchemaMismatchError for other columns, or another replica identity.
         """
@@ -119,7 +115,7 @@ class TypedChanges:
         return ordered
 
     def read(self, batch: ChangeBatch, wanted_of_old: Sequence[int]) -> tuple[Rows, Rows, _Bools]:
-        """Return the old rows, of which some columns are wanted, the new rows, and which values were not sent.
+        """Return the old rows (the given columns), the new rows, and a mask of the values that were not sent.
 
         Raises SchemaMismatchError as `bind` does.
         """
@@ -138,7 +134,7 @@ def events_of(table: TableSpec, batches: Sequence[ChangeBatch]) -> Events:
     Raises:
         SchemaMismatchError: a Relation lists other columns than the table has.
         ColumnValueError: the column's type cannot hold a value.
-        KeyNotSentError: rows are updated or deleted, and the server does not send what tells them apart.
+        KeyNotSentError: the server sends no key for updated or deleted rows.
     """
     changes = TypedChanges(table)
     parts: list[_BatchEvents] = []
@@ -176,10 +172,10 @@ class _BatchEvents:
     takes: _Bools
     puts: _Bools
     old_rows: pa.Table
-    """The key's columns of the rows that changes take away."""
+    """The key columns of the rows that changes take."""
     new_rows: pa.Table
     unsent: _Bools
-    """Whether a value was not sent, for each new row and column."""
+    """For each new row and column, whether the value was not sent."""
     positions: Positions
     unfit: Counter[str]
 
@@ -193,7 +189,7 @@ def _batch_events(table: TableSpec, changes: TypedChanges, batch: ChangeBatch) -
     new, old = np.flatnonzero(puts), np.flatnonzero(has_old)
     if table.sent_key is None and takes.any():
         raise KeyNotSentError.of(table.relation)
-    # An update without an old row has the key that it had before.
+    # An update without an old row leaves the key unchanged.
     old_source = np.where(has_old, np.arange(count), count + np.arange(count))[takes]
     unsent = is_unsent[new][:, [column.ordinal for column in table.written]]
     new_columns, old_columns = {}, {}
@@ -202,7 +198,7 @@ def _batch_events(table: TableSpec, changes: TypedChanges, batch: ChangeBatch) -
         new_values = written_values(table, column, new_rows, new)
         if name in is_key:
             both = pa.concat_arrays([written_values(table, column, old_rows, old), new_values])
-            # A part of the key that is stored out of line is sent as a part of the old row.
+            # PostgreSQL sends a key part that is stored out of line (TOAST) in the old row.
             new_source = np.where(unsent[:, index] & has_old[new], new, count + new)
             unsent[:, index] &= ~has_old[new]
             old_columns[name] = both.take(pa.array(old_source))
@@ -221,5 +217,5 @@ def _batch_events(table: TableSpec, changes: TypedChanges, batch: ChangeBatch) -
 
 
 def _indices(chosen: _Bools) -> _Ints:
-    """Return for each item its number among the chosen ones; -1 for others."""
+    """Return each item's number among the chosen items; -1 for the rest."""
     return np.where(chosen, np.cumsum(chosen) - 1, -1)

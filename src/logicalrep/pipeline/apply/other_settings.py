@@ -1,4 +1,4 @@
-"""The change of a stored table's write mode, or of its file partitions, which leaves its rows as they are."""
+"""Changes of a stored table's write mode or file partitions; the rows stay the same."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from logicalrep.pipeline.storage.storage import Storage
 
 
 def change_write_mode(stored: StoredTable, engine: Engine, mode: WriteMode) -> int:
-    """Let a table, or a companion table of it, mark rows from now on, or not any more, in one commit.
+    """Change the write mode of a table or companion table in one commit; return the number of rewritten files.
 
-    Files with marked rows are written anew before readers may do without the marks. Returns their number.
+    Files with marked rows are rewritten before readers may ignore marks.
 
     Raises:
-        DamagedError: a data file of the table is gone.
-        StorageError: the destination cannot be read or written.
+        DamagedError: a data file of the table is missing.
+            StorageError: the destination cannot be read or written.
     """
     table = replace(stored.table, settings=replace(stored.table.settings, write_mode=mode))
     marked = [] if table.marks_rows else [file for file in stored.files.values() if file.vector is not None]
@@ -29,19 +29,19 @@ def change_write_mode(stored: StoredTable, engine: Engine, mode: WriteMode) -> i
 
 
 def change_partitions(stored: StoredTable, engine: Engine, wanted: TableSpec) -> int:
-    """Give a table, or a companion table of it, the file partitions of another description, in one commit.
+    """Change the file partitions of a table or companion table in one commit; return the number of rewritten files.
 
-    All files are written anew, so that none has rows of two partitions. Returns their number.
+    All files are rewritten, so that no file has rows of two partitions.
 
     Args:
         stored: the table.
-        engine: the runner of the work.
-        wanted: a description of the table with the partitions, and with the settings that ask for them.
+        engine: the engine that rewrites files.
+        wanted: a description of the table with the new partitions and their settings.
 
     Raises:
-        PartitionValueError: the table's format cannot have a value as a partition.
+        PartitionValueError: the table's format cannot store a value as a partition.
         PartitionColumnError: there would be too many files.
-        DamagedError: a data file of the table is gone.
+        DamagedError: a data file of the table is missing.
         StorageError: the destination cannot be read or written.
     """
     settings = replace(stored.table.settings, partition_by=wanted.settings.partition_by)
@@ -51,9 +51,8 @@ def change_partitions(stored: StoredTable, engine: Engine, wanted: TableSpec) ->
 
 
 def _write_as(stored: StoredTable, engine: Engine, table: TableSpec, files: Sequence[DataFile]) -> int:
-    """Store another description of the same columns, with some files written anew for it; return their number."""
     if stored.table == table:
-        return 0  # The earlier try had succeeded, though its answer was lost, or the process ended after it.
+        return 0  # An earlier try succeeded, but its answer was lost or the process ended after it.
     work = [_FileToWrite(stored.storage, stored.folder, table, file) for file in files]
     file_lists = engine.run(_write_file_as, work, sum(file.size for file in files))
     stored.describe(table, [file for file_list in file_lists for file in file_list], files)

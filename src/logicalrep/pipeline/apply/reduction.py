@@ -1,22 +1,22 @@
-"""A batch of a table's changes, reduced to the rows that end and the rows that are there afterwards.
+"""The reduction of a batch of a table's changes to the removed rows and the resulting rows.
 
-Each change takes a row away under its old key, puts one under its new key, or both. The rows of one key alternate
-between the two. Each row put is taken by a later change, or is there at the end; each row taken was put by an earlier
-change of the batch, or was in the table before. Values that were not sent are those of the row that the change
-took, which may have them from the row before it, and so on: such chains are followed by doubling steps.
+Each change takes a row under its old key, puts a row under its new key, or both. Takes and puts of one key alternate.
+A later change takes a put row, or the row is in the result. An earlier change of the batch put a taken row, or the row
+was in the table. A value that was not sent is the value of the row that the change took, which may come from the row
+that an earlier change took, and so on: doubling steps follow such chains.
 
 Five changes of a table with the key `id` that had the row (1, a, big); `?` is a value that was not sent:
 
     change                  takes   puts        the row's chain
-    0  UPDATE to (1, b, ?)  1       (1, b, ?)   from before -> 0
-    1  UPDATE to (2, b, ?)  1       (2, b, ?)   from before -> 0 -> 1
+    0  UPDATE to (1, b, ?)  1       (1, b, ?)   table -> 0
+    1  UPDATE to (2, b, ?)  1       (2, b, ?)   table -> 0 -> 1
     2  INSERT (1, c, new)           (1, c, new) 2
     3  UPDATE to (1, d, ?)  1       (1, d, ?)   2 -> 3
-    4  DELETE 2             2                   from before -> 0 -> 1, which ends
+    4  DELETE 2             2                   table -> 0 -> 1, which ends
 
-Key 1 is gone, once: change 0 took it from before. At the end there is (1, d, new): change 3 put it, change 2 of its
-chain has the value. Without change 4 there would be (2, b, big) too, whose value is a hole, filled from the row that
-key 1 had before.
+The removed key is 1: change 0 took the table's row. The result is (1, d, new): change 3 put it, and change 2 of its
+chain has the value. Without change 4 the result would have (2, b, big) too, whose value is a hole, filled from the
+table's row of key 1.
 """
 
 from __future__ import annotations
@@ -39,47 +39,47 @@ class Reduced:
     """The effect of changes on a table."""
 
     replaces_all: bool
-    """Whether all rows from before are gone."""
+    """Whether all stored rows are removed."""
     removed_keys: pa.Array
-    """The keys of the rows from before that are gone, or come back as others; no key twice."""
+    """The distinct keys of the stored rows that are removed or replaced."""
     removed_counts: _Ints
-    """The number of rows of each of these keys that are gone: 1 where rows have a key."""
+    """The number of removed rows of each of these keys: 1 if the table has a key."""
     rows: pa.Table
-    """The rows that are there afterwards: new ones, and those that replace one that is gone."""
+    """The resulting rows: new rows, and replacements of removed rows."""
     origins: _Ints
-    """The number, among the rows that are gone, of the row that each row comes from; -1 for a new row."""
+    """The number of the removed row that each row replaces; -1 for a new row."""
     holes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    """The columns with values to be taken from the row that is replaced, and which rows take them."""
+    """The columns with values to copy from the replaced row, and a mask of the rows that take them."""
     are_marked: bool = False
-    """True if some of the rows that are gone may be marked ones, see `is_marked`."""
+    """True if removed rows may be marked as deleted, see `is_marked`."""
     is_marked: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
-    """True for each key whose row is gone if it is marked as deleted; such rows need not be there."""
+    """True for each key of which only a row marked as deleted is removed; such a row need not exist."""
     unfit: Mapping[str, int] = field(default_factory=dict)
-    """The number of values of the changes that their column's type cannot hold, by the names of columns."""
+    """The number of values of the changes that their column's type cannot hold, by column name."""
 
     @property
     def nbytes(self) -> int:
-        """About its bytes."""
+        """The approximate bytes in memory."""
         return int(self.rows.nbytes) + int(self.removed_keys.nbytes) + 8 * (len(self.removed_keys) + len(self.origins))
 
     @property
     def expected(self) -> int:
-        """The number of rows that must be found."""
+        """The number of removed rows that the table must have."""
         return int(self.removed_counts[~self.is_marked].sum() if self.are_marked else self.removed_counts.sum())
 
 
 def reduced(events: RowEvents) -> Reduced:
-    """Return the effect of changes that are in the order in which they were made, on a table of the rows alone.
+    """Return the effect of changes in commit order on a table that stores current rows only.
 
-    Raises NeedsResync for changes that cannot have been made one after another.
+    Raises NeedsResync for changes that contradict each other.
     """
     return _by_key(events) if events.has_key else reduced_by_count(events)
 
 
 def reduced_by_count(events: RowEvents) -> Reduced:
-    """Reduce the changes of rows without a key: of equal rows it is known only how many more or fewer there are.
+    """Return the effect of changes of rows without a key: the difference in the number of equal rows.
 
-    Raises NeedsResync if a value was not sent: without it, rows cannot be told apart.
+    Raises NeedsResync if a value was not sent: without it, rows cannot be distinguished.
     """
     for name in events.unsent:
         raise NeedsResync(f"PostgreSQL did not send a value of its column {name}, and its rows have no key")
@@ -101,30 +101,30 @@ def reduced_by_count(events: RowEvents) -> Reduced:
 
 @dataclass(frozen=True)
 class Chains:
-    """The rows of each key one after another."""
+    """The successive rows of each key."""
 
     put_by: _Ints
-    """The change that put the row that each change takes; -1 for a row from before, and for other changes."""
+    """The change that put the row that each change takes; -1 for a stored row, and for other changes."""
     taken_by: _Ints
-    """The change that takes the row that each change puts; -1 for a row that is there afterwards."""
+    """The change that takes the row that each change puts; -1 for a resulting row."""
     is_last: NDArray[np.bool_]
-    """Whether each change is the last one that takes a row of its key."""
+    """Whether each change is the last take of its key."""
     removed_keys: pa.Array
-    """The keys of the rows from before that are taken; no key twice."""
+    """The distinct keys of the stored rows that are taken."""
     removed_counts: _Ints
-    """The number of rows of each of these keys."""
+    """The number of taken stored rows of each of these keys."""
     removed_of: _Ints
-    """The number, in the order of `gone`, of the row from before that each change takes; -1 for other changes."""
+    """The number, in the order of `removed_keys`, of the stored row that each change takes; -1 for other changes."""
     new: pa.Array
-    """The keys whose first row is put."""
+    """The keys whose first change is a put."""
     origins: _Ints
-    """The number, among the rows from before, of the row that each change's row comes from; -1 for none."""
+    """The number of the stored row that each change's row comes from; -1 for none."""
 
 
 def chains_of(events: RowEvents) -> Chains:
-    """Return the rows of each key one after another; of rows without a key, which may be equal, the last is taken.
+    """Return the successive rows of each key; of equal rows without a key, a change takes the last one.
 
-    Raises NeedsResync for changes that cannot have been made one after another.
+    Raises NeedsResync for changes that contradict each other.
     """
     ids, keys = _numbered([events.old_keys, events.new_keys])
     takes, puts = np.flatnonzero(events.old_of >= 0), np.flatnonzero(events.new_of >= 0)
@@ -150,13 +150,13 @@ def chains_of(events: RowEvents) -> Chains:
     taken_by[change[chained_takes - 1]] = change[chained_takes]
     is_last_take = np.zeros(len(events), bool)
     is_last_take[change[~is_put & is_last]] = True
-    # The first of equal rows from before that is taken is at level -1, the next one at level -2.
+    # The first taken of equal stored rows is at level -1, the next at level -2.
     first_takes = np.flatnonzero(~is_put & is_first)
     first_takes = first_takes[np.lexsort((-level[first_takes], value[first_takes]))]
     removed_of = np.full(len(events), -1, np.int64)
     removed_of[change[first_takes]] = np.arange(len(first_takes))
     removed, counts = np.unique(value[first_takes], return_counts=True)
-    # The change at which the row of each change was from before, or was new.
+    # The change at which each change's row was a stored row, or was new.
     takes_one = events.old_of >= 0
     roots = _followed(np.where(takes_one & (put_by >= 0), put_by, np.arange(len(events))))
     return Chains(
@@ -172,7 +172,7 @@ def chains_of(events: RowEvents) -> Chains:
 
 
 def _levels(value: _Ints, moment: _Ints) -> _Ints:
-    """Return a number for each event of equal rows, by which takes and puts alternate: how many there are beneath."""
+    """Return each event's level, the number of equal rows beneath: on one level, takes and puts alternate."""
     order = np.lexsort((moment, value))
     steps = np.where(moment[order] % 2 == 1, 1, -1)
     sums = np.cumsum(steps)
@@ -191,7 +191,7 @@ def _by_key(events: RowEvents) -> Reduced:
 
 
 def fill_values(events: RowEvents, chains: Chains, ends: _Ints) -> tuple[pa.Table, _Ints, dict[str, NDArray[np.bool_]]]:
-    """Return the rows that changes put, with the values that earlier changes have; their origins and holes."""
+    """Return the rows that changes put, with values of earlier changes filled in; their origins; their holes."""
     columns, holes = {}, {}
     origins = chains.origins[ends]
     new_of, put_by = events.new_of, chains.put_by
@@ -204,7 +204,7 @@ def fill_values(events: RowEvents, chains: Chains, ends: _Ints) -> tuple[pa.Tabl
             continue
         is_hole = np.zeros(len(events), bool)
         is_hole[new_of >= 0] = unsent[new_of[new_of >= 0]]
-        # The last change of the chain has the value, or took a row from before.
+        # The last change of the chain has the value, or took a stored row.
         source = _followed(np.where(is_hole & (put_by >= 0), put_by, own))[ends]
         is_unfilled = is_hole[source]
         if (is_unfilled & (origins < 0)).any():
@@ -216,7 +216,7 @@ def fill_values(events: RowEvents, chains: Chains, ends: _Ints) -> tuple[pa.Tabl
 
 
 def _followed(following: _Ints) -> _Ints:
-    """Return where each chain ends; an item at the end of its chain follows itself."""
+    """Return the end of each chain; the last item of a chain follows itself."""
     while True:
         further = following[following]
         if np.array_equal(further, following):
@@ -225,6 +225,6 @@ def _followed(following: _Ints) -> _Ints:
 
 
 def _numbered(parts: list[pa.Array]) -> tuple[_Ints, pa.Array]:
-    """Return a number for each key, the same for equal ones, and the key of each number."""
+    """Return a number for each key, equal for equal keys, and the key of each number."""
     encoded = pa.concat_arrays(parts).dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary

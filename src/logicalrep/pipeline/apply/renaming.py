@@ -1,4 +1,4 @@
-"""A renamed table, stored under its new name without a load."""
+"""A renamed table, stored under the new name without a reload."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from logicalrep.transactions.table_names import TableName
 
 @dataclass(frozen=True)
 class Copied:
-    """A stored table as it was, whatever its folder is used for later."""
+    """A snapshot of a stored table, unaffected by later use of its folder."""
 
     stored: StoredTable
     table: TableSpec
@@ -21,7 +21,6 @@ class Copied:
 
     @classmethod
     def of(cls, stored: StoredTable) -> Self:
-        """Return a stored table as it is."""
         return cls(stored, stored.table, tuple(stored.files.values()))
 
     def renamed(self, name: TableName, position: Position, load: str, keep_hours: float) -> NewTable:
@@ -38,7 +37,7 @@ class Copied:
 
 
 def move(copied: Copied, tables: TableFormat, folder: str, new: NewTable) -> StoredTable:
-    """Return the stored table with the same rows in another folder; one that is there is replaced in one commit.
+    """Copy a stored table into another folder, and replace the folder's table, if any, in one commit.
 
     Args:
         copied: the stored table; its folder stays as it is.

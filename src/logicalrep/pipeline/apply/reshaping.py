@@ -1,8 +1,8 @@
-"""A stored table's rows in later columns, without another load.
+"""Column changes of a stored table without a reload.
 
-A column that old rows have NULL in, and one that is dropped, need no new files: readers take NULL for a column that a
-file does not have, and leave out one that the table does not have. Where files know columns by field ids, a renamed one
-needs none either, but where rows of changes name it. Other changes write the files anew.
+An added column that is NULL in old rows, and a dropped column, need no new files: readers take NULL for a column that a
+file lacks, and ignore a column that the table lacks. With field ids, a renamed column needs no new files either, unless
+rows of changes name it. Every other change rewrites the files.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ from logicalrep.pipeline.storage.storage import Storage
 
 
 def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
-    """Give a table, or a companion table of it, other columns, or another key, in one commit.
+    """Change the columns or the key of a table, or of its companion table, in one commit.
 
-    Rows that are gone, which are marked or versions of the past, never had a new column: they have NULL in it, and so
-    have earlier changes.
+    A new column is NULL in rows marked as deleted, in past versions and in earlier changes: they never had it.
 
     Raises:
         NeedsResync: the column's type cannot hold a default.
-        ReservedColumnError: a column has the name of one that the settings add.
-        DamagedError: a data file of the table is gone.
+        ReservedColumnError: a column has the name of a column that the settings add.
+        DamagedError: a data file of the table is missing.
         StorageError: the destination cannot be read or written.
     """
     if stored.table in (evolution.table, replace(evolution.table, dropped_columns=())):
-        return  # The earlier try had succeeded, though its answer was lost.
+        return  # An earlier try succeeded, but its answer was lost.
     defaults = {} if evolution.table.form == "changes" else _defaults(evolution)
     if _needs_files(stored.table, evolution, defaults):
         reshape_file, table = _reshape_file, replace(evolution.table, dropped_columns=())
@@ -73,7 +72,7 @@ def _needs_files(old_table: TableSpec, evolution: Evolution, defaults: Mapping[s
 
 
 def _renamed_changes(old_table: TableSpec, new_table: TableSpec) -> list[str]:
-    """Return the columns that are called otherwise now, if these are changes, whose rows name columns."""
+    """Return the old names of renamed columns if the table stores changes, whose rows name columns."""
     new_names = dict(zip(new_table.attnums, new_table.relation.names, strict=True))
     names = zip(old_table.attnums, old_table.relation.names, strict=True)
     return (
@@ -82,9 +81,9 @@ def _renamed_changes(old_table: TableSpec, new_table: TableSpec) -> list[str]:
 
 
 def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
-    """Return the files whose statistics are of other columns, with those of the table's.
+    """Return the files whose statistics name other columns, with statistics of the new columns.
 
-    Where columns have field ids, a missing bound is none to readers.
+    With field ids none need it: readers ignore a missing bound.
     """
     if stored.table.settings.abilities.has_field_ids:
         return []
@@ -94,7 +93,7 @@ def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
 
 
 def _defaults(evolution: Evolution) -> dict[str, pa.Scalar]:
-    """Return the values that old rows have in new columns, and in the columns of their texts."""
+    """Return the defaults of new columns, and of their text columns, for old rows."""
     table, values = evolution.table, {}
     for written in table.written:
         number = table.attnums[written.ordinal]
@@ -141,7 +140,7 @@ def _reshape_file(work: _Reshaping) -> list[DataFile]:
 
 
 def _rename_in_file(work: _Reshaping) -> list[DataFile]:
-    """Write a file of changes anew if one of its rows names a column that is called otherwise now."""
+    """Rewrite a file of changes if a row names a renamed column."""
     unchanged = read_rows(work.storage, work.folder, work.file, work.old_table.stored, ["_unchanged"]).column(0)
     renamed = pa.array(_renamed_changes(work.old_table, work.new_table), pa.string())
     is_named = pc.any(pc.is_in(pc.list_flatten(unchanged), renamed)).as_py()
@@ -156,7 +155,7 @@ def _cast(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedA
 
 
 def renamed_in_changes(rows: pa.Table, old_table: TableSpec, new_table: TableSpec) -> pa.Table:
-    """Return rows of which those of a table's changes name the columns that were not sent as they are called now."""
+    """Return rows of changes with renamed columns in the lists of columns that were not sent; other rows unchanged."""
     new_names = dict(zip(new_table.attnums, new_table.relation.names, strict=True))
     old_names = zip(old_table.attnums, old_table.relation.names, strict=True)
     names = {name: new_names.get(attnum) for attnum, name in old_names}

@@ -1,4 +1,4 @@
-"""The rewriting of the files that have changed rows."""
+"""The rewriting of files with changed rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Files to be searched for rows that are gone, and the rows to be written."""
+    """Files to search for removed rows, and rows to write."""
 
     storage: Storage
     folder: str
@@ -35,47 +35,47 @@ class Rewriting:
     files: Sequence[DataFile]
     reduced: Shared[Reduced]
     writes_new: bool
-    """Whether the new rows are written too."""
+    """Whether this task writes the new rows too."""
     growing: Sequence[DataFile] = ()
-    """Small files, one of a file partition, that take in its new rows: so there are not ever more small files."""
+    """Small files, at most one of each file partition, that take in new rows: it bounds the number of small files."""
     returns_rows: bool = False
-    """Whether rows that are in no file yet may be returned, so that those of several tasks get one file."""
+    """Whether the task may return unwritten rows, so that the rows of several tasks share one file."""
     indexed_rows: Mapping[str, _Ints] = field(default_factory=dict)
-    """The rows of some files that may be gone, by their numbers in the file, in order; all rows of others may be."""
+    """By file, the sorted numbers of the rows that may be removed; in other files, every row may be."""
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """The files that take the place of others, and how many of the gone rows were found."""
+    """The files that replace others, and the number of removed rows that were found."""
 
     added: list[DataFile]
-    """New files, and files of which more rows are marked."""
+    """New files, and files with more marked rows."""
     removed: list[DataFile]
     found_count: int
     rows: pa.Table | None = None
-    """Rows that are to be written; None if all are."""
+    """Rows still to be written; None if all are."""
     unfit: Mapping[str, int] = field(default_factory=dict)
-    """The number of values of the changes that their column's type cannot hold, by the names of columns."""
+    """The number of values of the changes that their column's type cannot hold, by column name."""
 
 
 def rewrite(work: Rewriting) -> Rewritten:
-    """Write the files anew that have rows which are gone, each with the rows that replace them.
+    """Rewrite the files with removed rows; each gets the replacements of its own rows.
 
-    A table that marks rows has those of large files marked if not too many go; what replaces them is a new row.
+    In a table that marks rows, a large file with few removed rows gets marks instead, and replacements are new rows.
     """
     reduced, table = work.reduced.value, work.table
     stored = table.stored
     missing_counts = reduced.removed_counts.copy()
     ends = np.cumsum(reduced.removed_counts)
     has_origin = reduced.origins >= 0
-    # The rows that stem from one that is gone, in the order of these.
+    # The rows that replace a removed row, in the order of the removed rows.
     stemming = np.flatnonzero(has_origin)
     stemming = stemming[np.argsort(reduced.origins[stemming], kind="stable")]
     origins = reduced.origins[stemming]
     added: list[DataFile] = []
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
-    # Rows that replace marked ones come into the files that take in new rows.
+    # Replacements of marked rows go into the files that take in new rows, so these files come last.
     grown = {file.path for file in work.growing}
     for file in sorted(work.files, key=lambda file: file.path in grown):
         growth = new.slice(0, 0)
@@ -109,7 +109,7 @@ def rewrite(work: Rewriting) -> Rewritten:
             continue
         stays = np.ones(rows.num_rows, bool)
         stays[hits] = False
-        # The file's rows are there once while they are written.
+        # Hold the file's rows only once while they are written.
         rows = rows.filter(pa.array(stays))
         parts = [rows, *replacements]
         if is_grown:
@@ -124,7 +124,7 @@ def rewrite(work: Rewriting) -> Rewritten:
 
 
 def _key_numbers(searched: OpenedFile, table: TableSpec, reduced: Reduced) -> _Ints:
-    """Return for each row of a file the number of its key among those that are gone; -1 for others."""
+    """Return for each row of a file the number of its key among the removed keys; -1 for other rows."""
     if not len(reduced.removed_keys):
         return np.empty(0, np.int64)
     keys = row_keys(table, searched.read(table.stored, table.key_names))
@@ -136,25 +136,23 @@ def _key_numbers(searched: OpenedFile, table: TableSpec, reduced: Reduced) -> _I
 
 
 def _is_to_be_marked(table: TableSpec, file: DataFile, count: int, limits: Limits) -> bool:
-    """Return whether so many rows of a file that go are marked."""
     is_large, stay = file.size > limits.small_file_bytes, file.live_rows - count
     return table.marks_rows and is_large and limits.marked_share * (file.rows - stay) < file.rows
 
 
 def _holes(reduced: Reduced, replacing: _Ints) -> list[str]:
-    """Return the columns of which some of these rows take the value of the row that they replace."""
     return [name for name, holes in reduced.holes.items() if holes[replacing].any()]
 
 
 def end_files(work: Ending) -> Rewritten:
-    """Write the files anew that have rows which are there now: all of these end."""
+    """Rewrite the files with current rows: all of these rows end."""
     changed = read_ending_files(work)
     added = [file for _, rows in changed for file in write_versions(work.storage, work.folder, work.table, rows)]
     return Rewritten(added, [file for file, _ in changed], 0)
 
 
 def write_versions(storage: Storage, folder: str, table: TableSpec, rows: pa.Table) -> list[DataFile]:
-    """Write rows; versions of the past apart from those that change again."""
+    """Write rows; past versions, which never change again, get files of their own."""
     parts = [rows]
     if table.form == "history":
         current = is_current(rows, table.form)
@@ -163,12 +161,12 @@ def write_versions(storage: Storage, folder: str, table: TableSpec, rows: pa.Tab
 
 
 def find_hits(key_numbers: _Ints, ends: _Ints, missing_counts: _Ints) -> tuple[_Ints, _Ints]:
-    """Return the rows of a file that are gone, and their numbers among all that are gone; no more than are left.
+    """Return the removed rows of a file, at most as many as are missing, and their numbers among all removed rows.
 
     Args:
-        of_gone: for each row of the file the number of its key among those that are gone; -1 for others.
-        ends: for each of these keys the number of rows that are gone, of this key and those before it.
-        left: for each of these keys the number of rows that no file had yet; the found ones are taken off.
+        key_numbers: for each row of the file, the number of its key among the removed keys; -1 for other rows.
+        ends: the cumulated numbers of removed rows by key.
+        missing_counts: for each key, the number of removed rows that no file had yet; reduced by the found rows.
     """
     rows = np.flatnonzero(key_numbers >= 0)
     if not len(rows):
@@ -185,7 +183,7 @@ def find_hits(key_numbers: _Ints, ends: _Ints, missing_counts: _Ints) -> tuple[_
 
 
 def _replacements(reduced: Reduced, base: pa.Table, bases: _Ints, replacing: _Ints) -> pa.Table:
-    """Return the rows that replace rows of a file, with the values that these keep."""
+    """Return the replacements of a file's rows; unsent values come from the replaced rows."""
     rows = reduced.rows.take(pa.array(replacing))
     columns: dict[str, pa.ChunkedArray] = {}
     for name in rows.column_names:
