@@ -279,9 +279,9 @@ def test_altered_and_dropped_tables_are_undecided(shop: Database, tmp_path: Path
     )
     found = verify_tables(shop, tmp_path)
     assert verdict_texts(found) == {
-        "audit": "undecided the server has another table of this name now: logicalrep replicate loads it again",
-        "customer": "undecided its columns are not those of the server: logicalrep replicate loads it again",
-        "orders": "undecided the server has no such table any more",
+        "audit": "undecided the server has another table of this name: logicalrep replicate reloads it",
+        "customer": "undecided its columns differ from the server's columns: logicalrep replicate reloads it",
+        "orders": "undecided the server no longer has the table",
     }
 
 
@@ -298,7 +298,7 @@ def test_the_command(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixtu
     shop.execute("INSERT INTO orders VALUES (9999, 1, 1, now(), 'secret note')")
     assert main([*shown, "--tables", "orders,audit"]) == 5
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("public.orders: undecided: changes wait to be applied, and nobody replicates")
+    assert lines[1].startswith("public.orders: undecided: changes are not applied yet and no replicate runs")
     assert lines[2] == "2 tables, 10 rows: 1 equal, 1 undecided"
     rewrite(tmp_path, "customer", lambda rows: rows.slice(1))
     assert main([*shown, "--json"]) == 4

@@ -1,1 +1,1 @@
-"""The comparison of a destination's tables with the server's, row by row."""
+"""The row-by-row comparison of a destination's tables with the server's tables."""

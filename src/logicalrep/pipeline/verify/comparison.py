@@ -1,14 +1,14 @@
-"""The comparison of one table: sums of whole buckets of rows first, then the rows of those that differ.
+"""The comparison of one table: first sums of whole buckets of rows, then the rows of the buckets that differ.
 
-Both sides go on changing meanwhile. A bucket or a key that was equal once is settled. Keys that differ are read again:
-the server's rows, then the destination's once it has all that the server had, then the server's again. A key differs
-for sure if the destination's row is another one between two readings of the same version of the server's row, which no
-transaction has touched: a commit is sent before other sessions can see it. Where the server has no row, or a table has
-no key, the same version does not tell that nothing happened in between. There the difference is sure if no transaction
-has run. It is taken for sure after several pairs of readings, once all transactions have ended that ran at the first.
+Both sides keep changing during the comparison. A bucket or key that was equal once is settled. `verify` reads differing
+keys again: the server's rows, then the destination's rows once the destination has caught up with that reading, then
+the server's rows again. A difference is proven if the destination's row differs between two readings of one version of
+the server's row that no transaction has touched: PostgreSQL sends a commit before other sessions can see it. If the
+server has no row, or the table has no key, an equal version does not prove that nothing happened in between. Then the
+difference is proven if no transaction has run, and counts as proven after several pairs of readings, once all
+transactions that ran at the first pair have ended.
 
-A row that changes all the time is equal if the destination has it as the server had it at any of many readings
-meanwhile.
+A row that changes all the time is equal if the destination's row equals any of many readings of the server's row.
 """
 
 from __future__ import annotations
@@ -46,13 +46,11 @@ from logicalrep_runtime.scalars import Lsn
 _ENOUGH_READINGS = 5
 """The number of pairs of readings after which a difference counts as proven."""
 _FEW = 200
-"""The number of keys up to which the server's rows are read all the time, once they differ at the second reading."""
+"""The most differing keys for which `verify` reads the server's rows continuously from the second reading on."""
 _MOST_EXAMPLES = 10
 
 
 class Comparison:
-    """The comparison of one table with the server's."""
-
     def __init__(
         self,
         name: TableName,
@@ -63,7 +61,7 @@ class Comparison:
         patience: float,
         with_values: bool,
     ) -> None:
-        """Take both sides; `patience` is the time in seconds after which rows that still differ are undecided."""
+        """Take both sides; `patience` is the seconds after which rows that still differ are undecided."""
         self._name = name
         self._server = server
         self._destination = destination
@@ -76,10 +74,7 @@ class Comparison:
         self._examples: list[Difference] = []
 
     def compare(self) -> Verdict:
-        """Compare the table.
-
-        Raises UnsettledError if it cannot be decided for a reason that concerns the whole table.
-        """
+        """Compare the table. Raises UnsettledError if the whole table is undecided."""
         servers, destinations = self._sums()
         self._rows = servers.rows
         differing = servers.differing(destinations)
@@ -94,12 +89,12 @@ class Comparison:
                 is_least = unsettled > 0 or number + 1 < len(groups) or of_group[2]
                 return Verdict(self._name, "different", self._rows, proven, is_least, tuple(self._examples))
         if unsettled:
-            reason = f"{unsettled:,} rows still differ after {self._patience:g} s, and may be equal later"
+            reason = f"{unsettled:,} rows still differ after {self._patience:g} s; they may become equal"
             return Verdict(self._name, "undecided", self._rows, reason=reason)
         return Verdict(self._name, "equal", self._rows)
 
     def _sums(self) -> tuple[Sums, Sums]:
-        """Return the sums of all rows of the server and of the destination, which are read side by side."""
+        """Return the sums of all rows of the server and of the destination, read at the same time."""
 
         stopping = threading.Event()
 
@@ -123,7 +118,7 @@ class Comparison:
             return servers, destinations.result()
 
     def _settle(self, buckets: NDArray[np.int64]) -> tuple[int, int, bool]:
-        """Return the numbers of proven and of unsettled rows in some buckets, and whether more may differ."""
+        """Return the numbers of proven and of unsettled rows in the buckets, and whether more rows may differ."""
         hashes, keys = self._differing(buckets)
         proven, unsettled, max_keys = 0, 0, self._limits.compared_keys
         for start in range(0, len(hashes), max_keys):
@@ -136,7 +131,7 @@ class Comparison:
         return proven, unsettled, False
 
     def _differing(self, buckets: NDArray[np.int64]) -> tuple[Hashes, pa.Table | None]:
-        """Return the sorted hashes of the keys that differ in some buckets, and the keys if the table has one."""
+        """Return the sorted hashes of the differing keys in the buckets, and the keys if the table has a key."""
         is_wanted = np.zeros(BUCKETS, bool)
         is_wanted[buckets] = True
         sides = [_HeldRows(self._table, is_wanted), _HeldRows(self._table, is_wanted)]
@@ -159,19 +154,19 @@ class Comparison:
         return hashes, keys.take(pa.array(ordered[np.searchsorted(of_rows[ordered], hashes)]))
 
     def _read_again(self, hashes: Hashes, keys: pa.Table | None) -> tuple[int, int]:
-        """Read keys again until each is equal or proven different; return the numbers of rows of the others."""
+        """Read keys until each is equal or proven different; return the numbers of proven and of unsettled rows."""
         readings = np.zeros(len(hashes), np.int64)
         previous = self._server.read_keys(hashes, keys)
         began = np.full(len(hashes), previous.next)
         proven = rounds = 0
-        # Rows whose difference is about to be proven may take twice as long.
+        # Rows whose difference is almost proven may take twice as long.
         last_deadline = self._deadline + self._patience
         while len(hashes):
             server_readings = [previous.fingerprints]
-            is_read_meanwhile = rounds > 0 and keys is not None and len(hashes) <= _FEW
+            reads_on = rounds > 0 and keys is not None and len(hashes) <= _FEW
             try:
-                meanwhile = partial(self._read_meanwhile, hashes, keys, server_readings) if is_read_meanwhile else None
-                self._wait(previous.lsn, last_deadline if readings.any() else self._deadline, meanwhile)
+                while_waiting = partial(self._add_reading, hashes, keys, server_readings) if reads_on else None
+                self._wait(previous.lsn, last_deadline if readings.any() else self._deadline, while_waiting)
             except UnsettledError:
                 if proven or rounds:
                     break
@@ -202,10 +197,10 @@ class Comparison:
             rounds += 1
         return proven, len(hashes)
 
-    def _wait(self, lsn: Lsn, deadline: float, meanwhile: Callable[[], None] | None) -> None:
-        self._progress.wait(self._name, self._table.relation.relation_id, lsn, deadline, meanwhile)
+    def _wait(self, lsn: Lsn, deadline: float, while_waiting: Callable[[], None] | None) -> None:
+        self._progress.wait(self._name, self._table.relation.relation_id, lsn, deadline, while_waiting)
 
-    def _read_meanwhile(self, hashes: Hashes, keys: pa.Table | None, seen: list[Fingerprints]) -> None:
+    def _add_reading(self, hashes: Hashes, keys: pa.Table | None, seen: list[Fingerprints]) -> None:
         seen.append(self._server.read_keys(hashes, keys).fingerprints)
 
     def _show(
@@ -216,7 +211,7 @@ class Comparison:
         destination: Fingerprints,
         is_proven: NDArray[np.bool_],
     ) -> None:
-        """Keep some of the rows that are proven to differ as examples."""
+        """Add some of the rows that are proven to differ to the examples."""
         chosen = np.flatnonzero(is_proven)[: _MOST_EXAMPLES - len(self._examples)]
         if not len(chosen) or (keys is None and not self._with_values):
             return
@@ -252,7 +247,7 @@ class Comparison:
 
 
 class _HeldRows:
-    """The rows of one side in some buckets: their hashes and keys."""
+    """The hashes and keys of one side's rows in the chosen buckets."""
 
     def __init__(self, table: TableSpec, is_wanted: NDArray[np.bool_]) -> None:
         self._table = table
@@ -262,7 +257,7 @@ class _HeldRows:
 
     def add(self, rows: pa.Table) -> None:
         if self._table.key is not None:
-            # Most rows are in none of the buckets: their other columns need no hash.
+            # Most rows are in other buckets: their other columns need no hash.
             is_in_buckets = self._is_wanted[buckets_of(key_hashes(self._table, rows))]
             rows = rows.filter(pa.array(is_in_buckets))
             self._keys.append(rows.select(self._table.key_names))
@@ -285,7 +280,7 @@ class _HeldRows:
 
 
 def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64], max_rows: int) -> Iterator[NDArray[np.int64]]:
-    """Yield buckets in groups of at most so many rows, unless one bucket has more."""
+    """Yield buckets in groups of at most `max_rows` rows, unless one bucket has more."""
     ends = np.cumsum(counts[buckets])
     of_bucket = ends // max_rows
     for group in np.unique(of_bucket):
@@ -293,7 +288,7 @@ def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64], max_rows: int
 
 
 def _distance(server: Fingerprints, destination: Fingerprints, is_proven: NDArray[np.bool_], *, has_key: bool) -> int:
-    """Return the number of rows that differ: without a key, equal rows that are there more or less often."""
+    """Return the number of rows that differ; without a key, the differences in the numbers of equal rows."""
     if has_key:
         return int(is_proven.sum())
     return int(np.abs(server.counts - destination.counts)[is_proven].sum())

@@ -1,4 +1,4 @@
-"""A destination's rows of a table, as they are in one version of its stored table."""
+"""A destination's rows of a table, in the latest version of the stored table."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from logicalrep.pipeline.verify.progress import UnsettledError
 
 
 def with_all_text_columns(table: TableSpec) -> TableSpec:
-    """Return a description that has a column of texts for each column that may get one: the server's rows have it."""
+    """Return the table with a text column for each column that may get one, as the server's rows have it."""
     return table.with_texts(table.lacking)
 
 
 class DestinationRows:
-    """The last version of a stored table, whenever it is read."""
+    """The rows of the latest version of a stored table; each method opens the table anew."""
 
     def __init__(self, tables: TableFormat, folder: str) -> None:
-        """Take the destination's tables, and the folder of one."""
+        """Take the destination's tables, and the table's folder."""
         self.storage, self._tables = tables.storage, tables
         self._folder = folder
         self.table: TableSpec = with_all_text_columns(self._open_table().table)
-        """The description of the table, with all columns of texts that it may get."""
+        """The table with all text columns that it may get."""
 
     def all(self) -> Iterator[pa.Table]:
-        """Yield all rows, those of one file after another."""
+        """Yield all rows, file by file."""
         stored = self._current()
         for file in stored.files.values():
             rows = self._rows(stored.table, file)
@@ -40,7 +40,7 @@ class DestinationRows:
             yield from (rows.slice(start, max_rows) for start in range(0, rows.num_rows, max_rows))
 
     def read_keys(self, hashes: Hashes) -> tuple[Fingerprints, list[pa.Table]]:
-        """Return what the table has of some keys, given their sorted hashes, and the rows."""
+        """Return the fingerprints of the keys with these sorted hashes, and the keys' rows."""
         stored, fingerprints = self._current(), Fingerprints.none(len(hashes))
         rows: list[pa.Table] = []
         for file in stored.files.values():
@@ -54,7 +54,7 @@ class DestinationRows:
         return fingerprints, rows
 
     def _rows(self, stored_table: TableSpec, file: DataFile, columns: Sequence[str] = ()) -> pa.Table:
-        """Return columns of a file's rows, those of the server's table by default; not of rows marked as deleted."""
+        """Return columns of a file's current rows, by default the columns of the server's table."""
         form, columns = self.table.form, columns or self.table.names
         ends = [END[form]] if form in END else []
         names = [name for name in columns if name in stored_table.names]
@@ -68,7 +68,7 @@ class DestinationRows:
         stored = self._open_table()
         is_same_table = (stored.table.relation, stored.table.key) == (self.table.relation, self.table.key)
         if not is_same_table or with_all_text_columns(stored.table).schema != self.table.schema:
-            raise UnsettledError("it was loaded again with other columns meanwhile")
+            raise UnsettledError("it was reloaded with other columns during the comparison")
         return stored
 
     def _open_table(self) -> StoredTable:

@@ -1,7 +1,7 @@
-"""Rows as hashes: of the key and of the whole row, summed up in buckets by the key's.
+"""Hashes of keys and of whole rows, and their sums by bucket of keys.
 
-Both sides' rows have the same Arrow values here, as copied rows are typed like those of a load; a row's hash is that of
-its text (`row_texts`). A hash is Python's own, keyed anew for each process, and so is never stored.
+Both sides' rows have equal Arrow values, because `verify` types copied rows as a load does; the hash of a row is the
+hash of its text (`row_texts`). Hashes are Python's own, keyed anew for each process, and so never stored.
 """
 
 from __future__ import annotations
@@ -19,37 +19,33 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 Hashes = NDArray[np.uint64]
 
 BUCKETS = 1 << 20
-"""The number of buckets: so many that a few thousand differing keys leave most rows in equal ones."""
+"""The number of buckets: with a few thousand differing keys, most rows are in equal buckets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """The hashes of some rows."""
-
     keys: Hashes
-    """The hash of each row's key; of the whole row where there is no key."""
+    """The hash of each row's key; of the whole row if the table has no key."""
     rows: Hashes
     """The hash of each whole row."""
 
     @property
     def buckets(self) -> NDArray[np.int64]:
-        """Each row's bucket."""
         return buckets_of(self.keys)
 
 
 def buckets_of(keys: Hashes) -> NDArray[np.int64]:
-    """Return the buckets of rows with these hashes of their keys."""
     return (keys & np.uint64(BUCKETS - 1)).astype(np.int64)
 
 
 def digests_of(table: TableSpec, rows: pa.Table | pa.RecordBatch) -> Digests:
-    """Return the hashes of rows that have all of the table's columns."""
+    """Return the hashes of rows with all columns of the table."""
     of_rows = _hashes([rows.column(name) for name in table.names])
     return Digests(key_hashes(table, rows) if table.key is not None else of_rows, of_rows)
 
 
 def key_hashes(table: TableSpec, rows: pa.Table | pa.RecordBatch) -> Hashes:
-    """Return the hashes of the keys of rows that have at least the key's columns."""
+    """Return the key hashes of rows with at least the key columns."""
     return _hashes([rows.column(name) for name in table.key_names])
 
 
@@ -59,51 +55,47 @@ def _hashes(columns: Sequence[pa.Array | pa.ChunkedArray]) -> Hashes:
 
 
 class Sums:
-    """The sum of the rows' hashes and the number of rows in each bucket, whatever the order of the rows."""
+    """The sum of the row hashes and the number of rows of each bucket, independent of the order of the rows."""
 
     def __init__(self) -> None:
-        """Begin without rows."""
         self.hashes: Hashes = np.zeros(BUCKETS, np.uint64)
         self.counts: NDArray[np.int64] = np.zeros(BUCKETS, np.int64)
 
     def add(self, digests: Digests) -> None:
-        """Add some rows."""
         buckets = digests.buckets
         np.add.at(self.hashes, buckets, digests.rows)
         np.add.at(self.counts, buckets, 1)
 
     @property
     def rows(self) -> int:
-        """The number of all rows."""
         return int(self.counts.sum())
 
     def differing(self, other: Sums) -> NDArray[np.int64]:
-        """Return the buckets that differ from another's."""
         return np.flatnonzero((self.hashes != other.hashes) | (self.counts != other.counts))
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """One side's rows of each of some keys: the sum of their hashes, and their number."""
+    """One side's rows by key: the sum of the row hashes, and the number of rows."""
 
     hashes: Hashes
     counts: NDArray[np.int64]
     versions: Hashes
-    """The sum of the hashes of the rows' versions; of the server's rows alone."""
+    """The sum of the hashes of row versions; of the server's rows only."""
     touched: NDArray[np.int64]
-    """The number of rows that a transaction, which may still run, has changed or locked; likewise."""
+    """The number of rows that a transaction, maybe still running, has changed or locked; of the server's rows only."""
 
     @classmethod
     def none(cls, count: int) -> Fingerprints:
-        """Return those of keys without rows."""
+        """Return the fingerprints of `count` keys without rows."""
         return cls(
             np.zeros(count, np.uint64), np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64)
         )
 
     def add(self, keys: Hashes, digests: Digests, versions: Sequence[str] | None = None) -> NDArray[np.bool_]:
-        """Add those of the rows that have one of the keys, which are sorted; return which rows these are.
+        """Add the rows with one of the sorted keys; return a mask of these rows.
 
-        A version is a text that ends with the transaction that has changed or locked the row, and with 0 for none.
+        A version is a text whose last word is the transaction that has changed or locked the row, or 0.
         """
         indices = np.minimum(np.searchsorted(keys, digests.keys), len(keys) - 1)
         is_wanted: NDArray[np.bool_] = keys[indices] == digests.keys
@@ -118,10 +110,10 @@ class Fingerprints:
         return is_wanted
 
     def take(self, indices: NDArray[np.int64]) -> Fingerprints:
-        """Return those of some of the keys."""
+        """Return the fingerprints of the chosen keys."""
         return Fingerprints(self.hashes[indices], self.counts[indices], self.versions[indices], self.touched[indices])
 
     def equal(self, other: Fingerprints) -> NDArray[np.bool_]:
-        """Return for which keys both have the same rows."""
+        """Return for each key whether both sides have equal rows."""
         is_equal: NDArray[np.bool_] = (self.hashes == other.hashes) & (self.counts == other.counts)
         return is_equal

@@ -1,4 +1,4 @@
-"""Waiting until a destination has all that the server had."""
+"""The progress of a destination, and waiting until it has caught up with the server."""
 
 from __future__ import annotations
 
@@ -23,63 +23,63 @@ from logicalrep_runtime.scalars import Lsn
 _PAUSE = 0.25
 """The seconds between two reads of the state."""
 _ALONE = 3.0
-"""The seconds without a reader of the slot after which nobody seems to replicate."""
+"""The seconds without a reader of the slot after which no process replicates."""
 _PAGE, _HEADERS = 8192, (24, 40)
-"""The size of a page of WAL, and of the headers of a page and of a file's first one."""
+"""The bytes of a WAL page, of its header, and of the header of a file's first page."""
 
 
 class UnsettledError(LogicalRepError, RuntimeError):
-    """A table whose comparison cannot be decided; the text says why."""
+    """A table whose comparison is undecided, with the reason."""
 
     code = "TABLE_UNDECIDED"
     may_pass = True
-    """Whether it may be decided once `logicalrep replicate` has gone on."""
+    """Whether the comparison may be decided after more work of `logicalrep replicate`."""
 
 
 class StoppedError(UnsettledError):
-    """A table that is stopped."""
+    """A stopped table."""
 
     may_pass = False
 
 
 class DestinationProgress:
-    """Knows how far a destination is."""
+    """The progress of a destination's tables."""
 
     def __init__(
         self, settings: ConnectionSettings, connection: Connection, storage: Storage, identity: Identity
     ) -> None:
-        """Take the server, a session of its own, and the destination."""
+        """Take the server, a session for this object alone, and the destination."""
         self._settings = settings
         self._connection = connection
         self._storage = storage
         self._identity = identity
 
     def state(self, table: TableName) -> TableState:
-        """Return how far a table is. Raises UnsettledError if it is not replicated, or is stopped."""
+        """Return the table's state. Raises UnsettledError if the table is not replicated, or is stopped."""
         state = State.read(self._storage).tables.get(str(table))
         if state is None:
-            raise UnsettledError("it is not replicated any more")
+            raise UnsettledError("it is no longer replicated")
         if state.state is Standing.STOPPED:
             raise StoppedError(f"it is stopped: {state.error}")
         return state
 
     @property
     def is_followed(self) -> bool:
-        """Whether somebody replicates."""
+        """Whether a process reads the slot."""
         slot = find_slot(self._connection, self._identity.slot)
         return slot is not None and slot.active_pid is not None
 
     def wait(
-        self, table: TableName, oid: int, lsn: Lsn, deadline: float, meanwhile: Callable[[], None] | None = None
+        self, table: TableName, oid: int, lsn: Lsn, deadline: float, while_waiting: Callable[[], None] | None = None
     ) -> None:
-        """Wait until a table has every commit before an LSN; call `meanwhile` again and again.
+        """Wait until a table has every commit before an LSN; call `while_waiting` repeatedly.
 
-        Raises UnsettledError at the deadline (of `time.monotonic`), or if nobody replicates and there is more to apply.
+        Raises UnsettledError at the deadline (of `time.monotonic`), or if changes remain and no process replicates.
         """
         alone_since: float | None = None
         while True:
             state = self.state(table)
-            # A table that follows has all commits up to an LSN, and none after it.
+            # A table in the state FOLLOWING has all commits up to its LSN, and none after it.
             if state.state is Standing.FOLLOWING and state.lsn + 1 >= lsn:
                 return
             time_of_reading = time.monotonic()
@@ -96,21 +96,21 @@ class DestinationProgress:
                     return
             if alone_since is not None and time_of_reading - alone_since >= _ALONE:
                 raise UnsettledError(
-                    "changes wait to be applied, and nobody replicates: run logicalrep replicate --once first"
+                    "changes are not applied yet and no replicate runs: run logicalrep replicate --once first"
                 )
             if time_of_reading >= deadline:
                 raise UnsettledError(
-                    "it loads"
+                    "it is loading"
                     if state.state is Standing.LOADING
                     else f"it is at {state.lsn}, and the server was at {lsn}"
                 )
-            if meanwhile is None:
+            if while_waiting is None:
                 time.sleep(_PAUSE)
-            while meanwhile is not None and time.monotonic() - time_of_reading < _PAUSE:
-                meanwhile()
+            while while_waiting is not None and time.monotonic() - time_of_reading < _PAUSE:
+                while_waiting()
 
     def _has_changes_left(self, oid: int, state: TableState, lsn: Lsn) -> bool:
-        """Return whether the slot, which nobody reads, may have changes of a table that the destination lacks."""
+        """Return whether the slot, which no process reads, may have changes of a table that the destination lacks."""
         with self._settings.connect() as connection:
             publications = (self._identity.publication,)
             options = PluginOptions(publication_names=publications, proto_version=newest_protocol(connection))
@@ -119,14 +119,14 @@ class DestinationProgress:
             numbers = count(1)
             counted = (message for message, _ in zip(messages, numbers, strict=False))
             rows = change_rows(counted, options.decoder())
-            # All are read, so that the session is free again.
+            # Read all messages, so that the session is free again.
             oids = {row["relation_id"] for row in rows if row["commit_lsn"] and Lsn(row["commit_lsn"]) > state.lsn}
             return oid in oids or next(numbers) > max_messages
 
 
 def end_of_wal(connection: Connection) -> Lsn:
-    """Return the end of the last record of WAL, behind that of each commit that a snapshot taken before can see."""
+    """Return the end of the last WAL record, after every commit that an earlier snapshot sees."""
     end = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END"
     lsn = Lsn(query_scalar(connection, f"SELECT {end}"))
-    # The next record begins behind the header of a page that is not begun, and what is sent ends before it.
+    # The next record begins after the header of a page that PostgreSQL has not begun; sent positions end before it.
     return Lsn(lsn - lsn % _PAGE) if lsn % _PAGE in _HEADERS else lsn

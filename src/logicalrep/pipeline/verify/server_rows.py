@@ -1,4 +1,4 @@
-"""The server's rows of a table, as the loader reads them."""
+"""The server's rows of a table, read as a load reads them."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from logicalrep_protocol import v1
 from logicalrep_runtime.scalars import Lsn
 
 _VERSION = "ctid"
-"""The name of a column for the version of a row: no column of a table can have it."""
+"""The name of the column for the row version: no column of a table can have it."""
 _VERSION_OF_ROW = "tableoid::text || ' ' || xmin::text || ' ' || ctid::text || ' ' || xmax::text"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRowsAt:
-    """The server's rows of some keys at one moment."""
+    """The server's rows of the given keys at one moment."""
 
     fingerprints: Fingerprints
     lsn: Lsn
-    """Every commit that it has begins before this LSN."""
+    """Every commit that the reading sees begins before this LSN."""
     oldest: int
-    """The first transaction that may still run: all before it have ended."""
+    """The first transaction that may still run: all earlier ones have ended."""
     next: int
-    """The first transaction that had not begun. If it is the oldest too, none runs."""
+    """The first transaction that had not begun. If it equals `oldest`, no transaction runs."""
     rows: list[pa.RecordBatch]
-    """The rows, if they were wanted."""
+    """The rows, if requested."""
 
 
 class ServerRows:
-    """A session that reads the published rows of a table."""
+    """The published rows of a table, read by sessions for this table alone."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class ServerRows:
     ) -> None:
         """Take the table as both sides have it, and two sessions for it alone: an error leaves them in any state.
 
-        `now` looks up the catalog while the other one reads. `key` is the one that hashes, if columns are hashed.
+        `catalog_connection` queries the catalog while the other session reads. `key` hashes columns; None for none.
         """
         self._connection = connection
         self._catalog_connection = catalog_connection
@@ -73,8 +73,8 @@ class ServerRows:
     def all(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows.
 
-        Those of each part of the table's files are as at a moment of its own, so that no lock outlives the reading of a
-        part. Without a key, rows that move between parts could not be told: there it is one moment.
+        Each part of the table's files is read in a snapshot of its own, so that no lock outlives the reading of a part.
+        Without a key, rows that move between parts could not be recognized: then one snapshot covers all parts.
         """
         if self._table.key is None:
             with self._take_moment():
@@ -86,11 +86,11 @@ class ServerRows:
                 yield from self._typed(copy_rows(self._connection, part, self._catalog_connection), self._table)
 
     def read_keys(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> ServerRowsAt:
-        """Read rows again, at one moment.
+        """Read the rows of keys in one snapshot.
 
         Args:
             hashes: the hashes of the keys, sorted.
-            keys: the keys themselves; None for a table without a key, of which all rows are read.
+            keys: the keys themselves; None for a table without a key: all rows are read.
             with_rows: whether to return the rows.
         """
         fingerprints = Fingerprints.none(len(hashes))
@@ -104,7 +104,7 @@ class ServerRows:
         return ServerRowsAt(fingerprints, lsn, oldest, following, rows)
 
     def _with_versions(self, keys: pa.Table | None) -> Iterator[pa.RecordBatch]:
-        # The server does not know hashes.
+        # The server cannot compute the hashes.
         if keys is not None and self._table.hashed.isdisjoint(self._table.key or ()):
             yield from self._typed(self._copy_by_key(keys), self._with_version)
             return
@@ -160,7 +160,7 @@ class ServerRows:
     @contextmanager
     def _take_moment(self) -> Iterator[tuple[Lsn, int, int]]:
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        # The first statement takes the snapshot, before it reads the WAL's end.
+        # The first statement takes the snapshot, before end_of_wal() reads the WAL's end.
         row = self._connection.execute(
             "SELECT txid_snapshot_xmin(now), txid_snapshot_xmax(now) FROM txid_current_snapshot() AS now"
         ).fetchone()

@@ -16,28 +16,28 @@ class Difference:
     """A row that differs."""
 
     kind: Literal["missing", "surplus", "changed"]
-    """Whether the destination has no such row, has one that the server does not have, or has other values in it."""
+    """Whether the destination lacks the row, has a row that the server lacks, or has other values in it."""
     key: Mapping[str, str | None]
-    """The values of the key's columns as PostgreSQL's text; empty for a table without a key."""
+    """The key columns' values as PostgreSQL's text; empty for a table without a key."""
     server: Mapping[str, str | None] | None = None
-    """The server's row, if values were wanted."""
+    """The server's row, if values were requested."""
     destination: Mapping[str, str | None] | None = None
-    """The destination's row, likewise."""
+    """The destination's row, if values were requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result for a table."""
+    """The result of the comparison of one table."""
 
     table: TableName
     result: Result
     rows: int = 0
-    """The number of the server's rows that were compared."""
+    """The number of compared rows of the server."""
     differing: int = 0
     """The number of rows that are proven to differ."""
     is_least: bool = False
-    """Whether there may be more of them."""
+    """Whether `differing` is a lower bound."""
     examples: tuple[Difference, ...] = ()
-    """Some of them."""
+    """Some of the differing rows."""
     reason: str = ""
-    """The reason why it is undecided."""
+    """The reason if the result is undecided."""

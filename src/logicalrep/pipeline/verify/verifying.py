@@ -1,4 +1,4 @@
-"""`logicalrep verify`: every table of a destination compared with the server's."""
+"""`logicalrep verify`: the comparison of a destination's tables with the server's tables."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from logicalrep.transactions.table_names import TableName, table_name
 from logicalrep_runtime.errors import LogicalRepError
 
 _PAUSE = 1.0
-"""The seconds before a table is compared again."""
+"""The seconds before another comparison of a table."""
 
 
 class VerifyError(LogicalRepError, RuntimeError):
-    """Tables that cannot be compared; the text says why."""
+    """Tables that cannot be compared, with the reason."""
 
     code = "VERIFY_IMPOSSIBLE"
 
@@ -48,23 +48,23 @@ def verify(
     with_values: bool = False,
     warn: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Verdict]:
-    """Yield for each table of a destination whether its rows are those of the server, even if both go on changing.
+    """Compare each table of a destination with the server's table, while both keep changing; yield the verdicts.
 
     Args:
         settings: the server.
-        storage: the destination, which may be replicated meanwhile.
+        storage: the destination, to which `logicalrep replicate` may write at the same time.
         tables: the tables to compare; none for all of the destination.
-        catalog: the catalog that the destination's tables are in; None without one.
-        patience: the seconds after which rows that still differ, without a proof, are undecided.
+        catalog: the catalog of the destination's tables; None without a catalog.
+        patience: the seconds after which rows that differ without a proof are undecided.
         with_values: whether examples of differing rows have the values of all columns.
-        warn: the receiver of what a person should know.
+        warn: the receiver of warnings.
 
     Raises:
-        VerifyError: the destination has no such tables, or the role may not read all rows of one.
+        VerifyError: the destination lacks one of the tables, or the role may not read all rows of a table.
         StateError: the destination has the tables of another server or database, or they are not in this catalog.
         StorageError: the destination cannot be read.
-        ConnectError: no connection was made.
-        MaskKeyError: columns are hashed, and the environment does not have the key.
+        ConnectError: connecting to the server failed.
+        MaskKeyError: columns are hashed, and the environment lacks the key.
 
     Example:
         >>> for verdict in verify(ConnectionSettings("dbname=shop"), Storage("./lake")):
@@ -92,12 +92,12 @@ def verify(
             except psycopg.Error as error:
                 if not is_table_error(error):
                     raise VerifyError(f"{name}: {str(error).strip()}", code="SERVER_AWAY") from None
-                # A table that is altered or dropped meanwhile, or that the server cannot read.
+                # The table was altered or dropped during the comparison, or the server cannot read it.
                 yield Verdict(name, "undecided", reason=reason_of(error))
             except (ValueError, SnapshotError, UnsafeTableError) as error:
                 if not isinstance(error, SnapshotError) and not is_table_error(error):
                     raise
-                # A value that has no type at the destination, or a table that is altered meanwhile.
+                # The destination's type cannot hold a value, or the table was altered during the comparison.
                 yield Verdict(name, "undecided", reason=reason_of(error).partition("\n")[0])
 
 
@@ -110,7 +110,7 @@ def _compare(
     patience: float,
     with_values: bool,
 ) -> Verdict:
-    """Compare a table, again while it is being loaded."""
+    """Compare a table; retry while it is loading."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -131,10 +131,10 @@ def _server_rows(
     publications = (identity.publication,)
     table = query_description(connection, name, publications, rows.table.settings)
     if table is None:
-        raise UnsettledError("the server has no such table any more")
+        raise UnsettledError("the server no longer has the table")
     if table.relation.relation_id != rows.table.relation.relation_id:
-        raise UnsettledError("the server has another table of this name now: logicalrep replicate loads it again")
+        raise UnsettledError("the server has another table of this name: logicalrep replicate reloads it")
     if with_all_text_columns(table).schema != rows.table.schema or table.relation.names != rows.table.relation.names:
-        raise UnsettledError("its columns are not those of the server: logicalrep replicate loads it again")
+        raise UnsettledError("its columns differ from the server's columns: logicalrep replicate reloads it")
     key = MaskKey.wanted([rows.table.settings])
     return ServerRows(connection, catalog_connection, rows.table, publications, key)
