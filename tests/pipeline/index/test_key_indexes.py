@@ -168,7 +168,7 @@ def test_a_damaged_index_is_recreated(tmp_path: Path, kind: str, damage: str, is
         followed.change()
     assert followed.is_used
     # What is read while it is open is noticed with a word; what is found at the opening is made like a new one.
-    noticed = [text for text in followed.said if "is made anew" in text]
+    noticed = [text for text in followed.said if "is rebuilt" in text]
     assert noticed == followed.said
     assert len(noticed) == 1 if is_open and kind == "run" and damage != "gone" else len(noticed) <= 1
 
@@ -198,7 +198,7 @@ def test_a_table_without_room_is_followed_without_an_index(tmp_path: Path) -> No
         followed.change()
     assert not followed.is_used
     assert followed.said == [
-        "public/t has no index of its keys, as index_size has no room for it: its batches read the keys of all files"
+        "public/t has no key index, as index_size has no room for it: its batches read the keys of all files"
     ]
     assert followed.files == []
 
@@ -233,7 +233,7 @@ def test_a_disk_that_is_full_leaves_the_table_without_an_index(
     for _ in range(5):
         followed.change()
     assert followed.said == [
-        "public/t has no index of its keys, as [Errno 28] No space left on device: its batches read the keys of all files"
+        "public/t has no key index, as [Errno 28] No space left on device: its batches read the keys of all files"
     ]
     assert followed.files == []
 
@@ -260,7 +260,7 @@ def test_a_folder_that_other_users_can_write_is_not_used(tmp_path: Path, foreign
     for _ in range(3):
         assert followed.indexes.of(followed.log) is None
     assert followed.said == [
-        f"no table has an index of its keys, as {own} is not a folder that only this user can write to: its batches read "
+        f"no table has a key index, as {own} is not a folder that only this user can write to: its batches read "
         "the keys of all files"
     ]
     assert followed.files == []

@@ -1,1 +1,1 @@
-"""Indexes of keys on the machine's disk, by which a batch finds the rows that it changes without reading the table."""
+"""Key indexes on the machine's disk: a batch finds the rows that it changes without reading the table."""

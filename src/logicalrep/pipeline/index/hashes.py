@@ -1,4 +1,4 @@
-"""64-bit hashes of keys, in numpy: equal keys have equal ones, and each of whole numbers has its own."""
+"""64-bit hashes of keys in numpy: equal keys have equal hashes; distinct integers have distinct hashes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 
 FORM = 1
-"""The number of this form of hashes; indexes of another one are made anew."""
+"""The version of the hash function; an index of another version is rebuilt."""
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _WORD = 8
 
 
 def hashes_of(keys: pa.Array) -> Hashes:
-    """Return the hash of each key, spread evenly over all 64-bit numbers; of null any.
+    """Return the hash of each key, evenly distributed over all 64-bit numbers; any number for null.
 
     Args:
         keys: integers, dates, texts or bytes, as `row_keys` returns them.
@@ -36,21 +36,21 @@ def hashes_of(keys: pa.Array) -> Hashes:
 
 
 def _mixed(numbers: Hashes) -> Hashes:
-    """Return other numbers in which each bit depends on all; different ones for different ones (splitmix64's end)."""
+    """Return a bijective mix of numbers: each bit depends on all bits (the finalizer of splitmix64)."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
     numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
     return numbers ^ (numbers >> np.uint64(31))
 
 
 def _of_bytes(keys: pa.Array) -> Hashes:
-    """Mix the words of each key one after another; its last one is filled with zeros, and its length goes first."""
+    """Mix each key's length, then its words one after another; the last word is padded with zeros."""
     if not len(keys):
         return np.zeros(0, np.uint64)
     _, offsets, data = keys.buffers()
     ends = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
     starts, lengths = ends[:-1], np.diff(ends)
     key_hashes = _mixed(lengths.astype(np.uint64) + _STEP)
-    # Zeros behind the last key, so that a word can be read at each place.
+    # Zeros after the last key, so that a word can be read at each position.
     size = int(ends[-1])
     padded = np.zeros(size + _WORD, np.uint8)
     if data is not None:

@@ -1,11 +1,11 @@
 """The index of a table's keys: which rows of which data files have a key.
 
-Data files never change, and no two have the same name. So the index is one of files, and of all of their rows: which
-files a table has, and which of their rows are there, is asked of the table alone. What the table has in files that the
-index does not have, such as those of the commits before a kill, is read as without an index, and indexed then.
+Data files never change, and their names are unique. So the index covers all rows of files; the table alone says which
+files it has and which of their rows are current. A file that the index lacks, such as a file of the commits before a
+kill, is read as without an index, and indexed then.
 
-Recent entries are in memory, as the table has what they are made of. Once they are many they become a run, and runs of
-about the same size one: each row is written again a few times at most, and a lookup asks few runs.
+Recent entries are in memory only, as they can be rebuilt from the table. Many of them become a run, and runs of similar
+size are merged: each entry is rewritten a few times at most, and a lookup searches few runs.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage, below
 
 Rows = NDArray[np.int64]
-"""Numbers of rows in a data file."""
+"""Row numbers in a data file."""
 
 _SIZE_RATIO = 2
-"""A run stays apart from the later ones if it is so many times larger than all of these."""
+"""A run is not merged with later runs if it is this many times larger than all of them."""
 _ROW = np.uint64(0xFFFFFFFF)
 _FILE = np.uint64(32)
 _FORM = 1
 
 
 class IndexTooLargeError(Exception):
-    """An index for which there is not enough room."""
+    """An index for which there is not enough disk space."""
 
 
 class KeyIndex:
-    """The index of one table's keys. One thread at a time uses it.
+    """The index of one table's keys. Only one thread at a time may use it.
 
     Example:
         >>> index = KeyIndex.open(folder, lambda nbytes: None, Limits())
@@ -68,9 +68,9 @@ class KeyIndex:
     """
 
     def __init__(self, folder: Path, take_room: Callable[[int], None], limits: Limits) -> None:
-        """Take the folder, and what is told of bytes that are written and, negative, removed.
+        """Take the folder, and a function that counts written and (negative) removed bytes.
 
-        It raises IndexTooLargeError where there is no room for them.
+        The function raises IndexTooLargeError if there is no room for the bytes.
         """
         self._folder, self._take_room, self._limits = folder, take_room, limits
         self._key: list[list[str | int]] = []
@@ -81,7 +81,7 @@ class KeyIndex:
 
     @classmethod
     def open(cls, folder: Path, take_room: Callable[[int], None], limits: Limits) -> KeyIndex:
-        """Open the index of a folder; an empty one if there is none, or if it is damaged.
+        """Open the index of a folder; an empty index if there is none, or if it is damaged.
 
         Raises OSError if the folder cannot be read or written.
         """
@@ -97,18 +97,17 @@ class KeyIndex:
             raise
         file_names = {"index.json", *(run.path.name for run in index._runs)}
         for path in folder.iterdir():
-            # A file of a process that was killed before it was named.
+            # A file that a killed process had not added to index.json.
             if path.name not in file_names:
                 path.unlink(missing_ok=True)
         return index
 
     def close(self) -> None:
-        """Close its files; recent entries are made again when it is opened."""
+        """Close the files; recent entries are lost and indexed again later."""
         for run in self._runs:
             run.close()
 
     def clear(self) -> None:
-        """Remove all entries."""
         (self._folder / "index.json").unlink(missing_ok=True)
         for run in self._runs:
             run.delete()
@@ -117,25 +116,25 @@ class KeyIndex:
 
     @property
     def rows(self) -> int:
-        """The number of its entries, also of files that went."""
+        """The number of entries, including entries of files that the table no longer has."""
         return len(self._recent) + sum(run.count for run in self._runs)
 
     @property
     def size(self) -> int:
-        """The bytes of its files."""
+        """The bytes of the files."""
         return sum(run.size for run in self._runs)
 
     def has_key_of(self, table: TableSpec) -> bool:
-        """Return whether it is one of the key that a table has."""
+        """Return whether the index is for the table's current key."""
         return self._key == _key_identity(table)
 
     def drop_missing(self, table: TableSpec, files: Collection[DataFile]) -> None:
-        """Forget files that a table does not have any more, and everything if its key is another one.
+        """Remove the files that the table no longer has, and everything if the table's key has changed.
 
         Raises:
-            IndexTooLargeError: there is no room to leave out what went.
-            IndexDamagedError: it has to be made anew.
-            OSError: it cannot be read or written.
+            IndexTooLargeError: there is no room to rewrite the index without these files.
+            IndexDamagedError: the index must be rebuilt.
+            OSError: the index cannot be read or written.
         """
         if not self.has_key_of(table):
             self.clear()
@@ -146,17 +145,16 @@ class KeyIndex:
             self._write(self._runs)
 
     def has(self, file: DataFile) -> bool:
-        """Return whether it has the rows of a file."""
         return self._files.get(file.path, (0, 0, 0))[1:] == (file.size, file.rows)
 
     def add(self, storage: Storage, folder: str, table: TableSpec, file: DataFile) -> None:
-        """Add all rows of a table's file, whether they are there or not.
+        """Add all rows of a table's file, current or not.
 
         Raises:
-            IndexTooLargeError: there is no room for it.
-            IndexDamagedError: it has to be made anew.
-            OSError: it cannot be read or written.
-            DamagedError: the file is not there, or is damaged.
+            IndexTooLargeError: there is no room for the entries.
+            IndexDamagedError: the index must be rebuilt.
+            OSError: the index cannot be read or written.
+            DamagedError: the file is missing or damaged.
             StorageError: the file cannot be read.
         """
         keys = row_keys(table, read_rows(storage, folder, replace(file, vector=None), table.stored, table.key_names))
@@ -174,9 +172,9 @@ class KeyIndex:
             self._write(self._runs[len(self._runs) - run_count :])
 
     def find(self, files: Collection[DataFile], keys: pa.Array) -> dict[str, Rows]:
-        """Return, for each of some files that it has, the rows that may have one of some keys, in order.
+        """Return, for each of the files that the index has, the sorted rows that may have one of the keys.
 
-        Only some of these rows have one of the keys: different keys may have the same hash. No others have.
+        No other rows have one of the keys; some of the returned rows may not, as different keys may have equal hashes.
 
         Raises IndexDamagedError, OSError.
         """
@@ -196,7 +194,7 @@ class KeyIndex:
         return by_file
 
     def _write(self, merged_runs: list[Run]) -> None:
-        """Write the recent entries and those of the last runs as one run, without those of files that went."""
+        """Merge the recent entries and the given last runs into one run, without entries of removed files."""
         remaining_runs = self._runs[: len(self._runs) - len(merged_runs)]
         file_numbers = np.unique(np.array([number for number, _, _ in self._files.values()], np.uint64))
 
@@ -221,7 +219,7 @@ class KeyIndex:
             self._take_room(-run.size)
 
     def _save(self) -> None:
-        """Name the runs, and the files that they are of, in place of those before."""
+        """Replace index.json, which names the runs and the indexed files."""
         content = {
             "format": _FORM,
             "hashes": hashes.FORM,
@@ -258,9 +256,9 @@ class KeyIndex:
 
 
 def _key_identity(table: TableSpec) -> list[list[str | int]]:
-    """Return what the hashes of a table's keys depend on: a key of another name, or type, may have other values.
+    """Return names, types and field ids of the key columns: keys of another name, type or id may have other values.
 
-    In a format with field ids the names of columns can change hands, and the files stay.
+    In a format with field ids, two columns can swap names while the files stay.
     """
     fields = [table.schema.field(name) for name in table.key_names]
     ids = [field_id(field) for field in fields]

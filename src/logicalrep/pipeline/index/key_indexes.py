@@ -1,6 +1,6 @@
-"""The indexes of a run's tables, within the bytes that they may have on this machine's disk.
+"""The indexes of a run's tables, within their limit of bytes on this machine's disk.
 
-They are a help alone: without one, on another machine or once it is damaged, a batch reads the keys of all files.
+An index only saves work: without it, on another machine or after damage, a batch reads the keys of all files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONSEQUENCE = "its batches read the keys of all files"
 
 
 class IndexableTable(Protocol):
-    """What an index needs of a stored table."""
+    """The part of a stored table that an index needs."""
 
     storage: Storage
     folder: str
@@ -38,7 +38,7 @@ class IndexableTable(Protocol):
 
 
 class KeyIndexes:
-    """The indexes of all tables of a run; several threads may use it, one for each table.
+    """The indexes of all tables of a run; several threads may use them, one for each table.
 
     Example:
         >>> indexes = KeyIndexes("s3://lake/shop", 4 << 30, warn=print)
@@ -46,14 +46,13 @@ class KeyIndexes:
     """
 
     def __init__(self, uri: str, max_bytes: int, warn: Callable[[str], None], folder: Path | None = None) -> None:
-        """Take the destination's URI, and the most bytes of all indexes.
+        """Take the destination's URI, and the limit of all indexes.
 
         Args:
             uri: the URI.
-            most: the bytes; 0 for no indexes.
-            warn: is told why a table has none.
-            folder: the folder, in which the user gets one; by default that for what can be made again
-                (`XDG_CACHE_HOME`).
+            max_bytes: the most bytes of all indexes; 0 for no indexes.
+            warn: called with the reason if a table has no index.
+            folder: the parent of the user's private folder; by default the cache folder (`XDG_CACHE_HOME`).
         """
         self._base, self._destination = folder or _cache(), hashlib.sha256(uri.encode()).hexdigest()[:32]
         self._folder: Path | None = None
@@ -64,10 +63,10 @@ class KeyIndexes:
         self._unused: dict[Path, int] = {}
 
     def of(self, stored: IndexableTable) -> TableIndex | None:
-        """Return the index of a table; None for one that has none.
+        """Return the index of a table; None if the table has none.
 
-        Tables without a key have none, and those whose deleted rows are marked in a column: for these alone it is not
-        known how many rows must be found. A small table needs none.
+        A table has no index if it is small, has no key, or marks deleted rows in a column: then the number of rows
+        that a batch must find is unknown.
         """
         table, limits = stored.table, stored.storage.limits
         if not self._max_bytes or table.key is None or table.form not in ("rows", "history"):
@@ -80,33 +79,32 @@ class KeyIndexes:
                 if folder is None:
                     return None
                 path = folder / hashlib.sha256(stored.folder.encode()).hexdigest()[:32]
-                # It counts once it is opened.
+                # Its bytes count once it is opened.
                 self._unused.pop(path, None)
                 self._tables[stored.folder] = TableIndex(stored.folder, path, self, self._warn, limits)
             return self._tables[stored.folder]
 
     def _private_folder(self) -> Path | None:
-        """Return the folder of the destination's indexes; None, once with a warning, if it is not safe."""
+        """Return the folder of the destination's indexes; None, with a single warning, if it is not safe."""
         if self._folder is None:
             try:
                 self._folder = Path(private_folder(str(self._base)), "indexes", self._destination)
             except OSError as error:
                 self._max_bytes = 0
-                self._warn(f"no table has an index of its keys, as {error}: {_CONSEQUENCE}")
+                self._warn(f"no table has a key index, as {error}: {_CONSEQUENCE}")
                 return None
             with suppress(OSError):
                 self._unused = {path: _size(path) for path in self._folder.iterdir()}
         return self._folder
 
     def close(self) -> None:
-        """Close all of them."""
         for table in self._tables.values():
             table.close()
 
     def take_room(self, nbytes: int) -> None:
-        """Count bytes that are to be written, or, negative, that are removed.
+        """Count bytes before they are written, or removed bytes as a negative number.
 
-        Raises IndexTooLargeError if they are too many, also without what other runs have left.
+        Raises IndexTooLargeError if there are too many bytes even after deleting the indexes of other runs.
         """
         with self._lock:
             if nbytes > 0 and self._used + sum(self._unused.values()) + nbytes > self._max_bytes:
@@ -118,35 +116,33 @@ class KeyIndexes:
             self._used += nbytes
 
     def has_room(self, nbytes: int) -> bool:
-        """Return whether so many bytes can be written."""
         with self._lock:
             return self._used + nbytes <= self._max_bytes
 
 
 class TableIndex:
-    """The index of a table, which nothing fails for: what it does not have is found without it."""
+    """The index of a table. Its errors fail nothing: a batch finds missing rows without it."""
 
     def __init__(self, name: str, path: Path, indexes: KeyIndexes, warn: Callable[[str], None], limits: Limits) -> None:
-        """Take the table's folder at the destination, and the index's own."""
+        """Take the table's folder at the destination, and the index's folder."""
         self._limits = limits
         self._name, self._path, self._indexes, self._warn = name, path, indexes, warn
         self._index: KeyIndex | None = None
         self._is_refused = False
         self._followed = -1
-        """The version of the table of which it has all files; -1 if there is none."""
+        """The version of the table whose files are all indexed; -1 for none."""
 
     def close(self) -> None:
-        """Close its files."""
         if self._index is not None:
             self._index.close()
         self._index = None
 
     def is_behind(self, stored: IndexableTable) -> bool:
-        """Return whether it may lack files that a table has."""
+        """Return whether the index may lack files of the table."""
         return not self._is_refused and self._followed != stored.version
 
     def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, Rows]:
-        """Return, for each file that the index has, the rows that may have one of some keys; no others have one."""
+        """Return, for each indexed file, the rows that may have one of the keys; no other rows have one."""
         rows_of_files: Mapping[str, Rows] = {}
 
         def find(index: KeyIndex) -> None:
@@ -158,19 +154,17 @@ class TableIndex:
         return rows_of_files
 
     def rebuild(self) -> None:
-        """Make it anew: a row was not found by it."""
-        self._warn(
-            f"the index of the keys of {self._name} did not have all rows, and is made anew; none was lost by it"
-        )
+        """Rebuild the index after it did not find a row."""
+        self._warn(f"the key index of {self._name} lacked rows, and is rebuilt; no row was lost")
         self._run(lambda index: index.clear())
 
     def follow(self, stored: IndexableTable) -> None:
-        """Take in files that a table has, a part of them if they are many, and forget those that it has no more."""
+        """Index new files of the table, up to a limit of rows a call, and remove files that the table no longer has."""
 
         def follow(index: KeyIndex) -> None:
             files = list(stored.files.values())
             index.drop_missing(stored.table, files)
-            # What it has may have to be written once more.
+            # Merging runs may need the indexed bytes once more.
             missing_files = sorted((file for file in files if not index.has(file)), key=lambda file: file.rows)
             max_bytes = size_of(sum(file.rows for file in files), self._limits.block_entries)
             if not self._indexes.has_room(2 * max_bytes - index.size):
@@ -185,7 +179,7 @@ class TableIndex:
         self._run(follow)
 
     def _run(self, action: Callable[[KeyIndex], None]) -> None:
-        """Do something with the index; go on without it if that is not possible."""
+        """Run an action on the index; without the index if that fails."""
         if self._is_refused:
             return
         try:
@@ -193,21 +187,21 @@ class TableIndex:
                 self._index = KeyIndex.open(self._path, self._indexes.take_room, self._limits)
             action(self._index)
         except IndexDamagedError as error:
-            self._warn(f"the index of the keys of {self._name} is made anew: {error}")
+            self._warn(f"the key index of {self._name} is rebuilt: {error}")
             self._drop()
         except IndexTooLargeError:
             self._refuse("index_size has no room for it")
         except OSError as error:
             self._refuse(str(error))
         except (DamagedError, StorageError):
-            # The table's own work meets this too, and says so.
+            # The batch meets and reports the same error.
             return
 
     def _refuse(self, reason: str) -> None:
-        """Go on without an index until the next run."""
+        """Do without the index until the next run."""
         self._is_refused = True
         self._drop()
-        self._warn(f"{self._name} has no index of its keys, as {reason}: {_CONSEQUENCE}")
+        self._warn(f"{self._name} has no key index, as {reason}: {_CONSEQUENCE}")
 
     def _drop(self) -> None:
         if self._index is not None:
@@ -219,7 +213,7 @@ class TableIndex:
 
 
 def _cache() -> Path:
-    # A relative path is invalid by the XDG Base Directory Specification: it would be one of the current folder.
+    # A relative path is invalid by the XDG Base Directory Specification: it would depend on the current folder.
     path = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return path if path.is_absolute() else Path("~/.cache").expanduser()
 

@@ -1,8 +1,8 @@
-"""Sorted runs: files of entries in the order of their hashes, which never change, and of which a lookup reads little.
+"""Sorted runs: immutable files of entries sorted by hash, of which a lookup reads few blocks.
 
-A run has its entries, 16 bytes each, then the first hash of each block of them, then each block's checksum. What is
-behind the entries stays in memory, a hundredth of them; its own checksum is where the run's name is. A block that is
-read is compared with its checksum, so that a torn or damaged file is noticed before anything of it is used.
+A run has its entries, 16 bytes each, then the first hash of each block of entries, then each block's checksum. The tail
+after the entries, a hundredth of their size, stays in memory; index.json has its checksum beside the run's name. Each
+block is compared with its checksum before use, which detects torn and damaged files.
 """
 
 from __future__ import annotations
@@ -19,29 +19,27 @@ from numpy.typing import NDArray
 from logicalrep.pipeline.limits import Limits
 
 Entries = NDArray[np.uint64]
-"""Entries, one a row: the hash of a row's key, and the place of the row."""
+"""Entries, one a row: the hash of a row's key, and the row's location."""
 
 ENTRY = 16
 """The bytes of an entry."""
 
 
 class IndexDamagedError(Exception):
-    """A file of an index that is not what was written."""
+    """A damaged file of an index."""
 
 
 def no_entries() -> Entries:
-    """Return no entries."""
     return np.zeros((0, 2), np.uint64)
 
 
 def sorted_by_hash(entries: Entries) -> Entries:
-    """Return entries in the order of their hashes."""
     ordered: Entries = entries[np.argsort(entries[:, 0], kind="stable")]
     return ordered
 
 
 def entries_of_hashes(entries: Entries, hashes: NDArray[np.uint64]) -> Entries:
-    """Return those of some entries that have one of the hashes, which are in order."""
+    """Return the entries with one of the sorted hashes."""
     if not len(hashes):
         return no_entries()
     index = np.minimum(np.searchsorted(hashes, entries[:, 0]), len(hashes) - 1)
@@ -50,14 +48,14 @@ def entries_of_hashes(entries: Entries, hashes: NDArray[np.uint64]) -> Entries:
 
 
 class Run:
-    """A run that is open for reading."""
+    """A run, open for reading."""
 
     def __init__(self, path: Path, count: int, tail_sum: int, limits: Limits) -> None:
-        """Open the file of so many entries, whose part behind them has a checksum.
+        """Open the file with its number of entries and the checksum of its tail.
 
         Raises:
-            IndexDamagedError: it is not what was written.
-            OSError: it cannot be read.
+            IndexDamagedError: the file is damaged.
+            OSError: the file cannot be read.
         """
         self.path, self.count, self.tail_sum = path, count, tail_sum
         self._block, self._max_entries = limits.block_entries, limits.read_entries
@@ -78,28 +76,25 @@ class Run:
 
     @property
     def size(self) -> int:
-        """The bytes of the file."""
         return size_of(self.count, self._block)
 
     def close(self) -> None:
-        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def delete(self) -> None:
-        """Close the file, and remove it."""
         self.close()
         self.path.unlink(missing_ok=True)
 
     def find(self, hashes: NDArray[np.uint64]) -> Entries:
-        """Return the entries with one of some hashes, which are in order and differ.
+        """Return the entries with one of the hashes, which are sorted and distinct.
 
         Raises:
-            IndexDamagedError: a block is not what was written.
+            IndexDamagedError: a block is damaged.
             OSError: the file cannot be read.
         """
-        # Entries of one hash may begin at the end of a block.
+        # Entries of one hash may begin at the end of the previous block.
         first = np.maximum(np.searchsorted(self._firsts, hashes, "left") - 1, 0)
         counts = np.searchsorted(self._firsts, hashes, "right") - first
         starts = np.repeat(first - np.cumsum(counts) + counts, counts)
@@ -114,7 +109,7 @@ class Run:
         return np.concatenate([*matching, entries_of_hashes(np.concatenate(read), hashes)])
 
     def between(self, least: int, most: int) -> Entries:
-        """Return the entries whose hashes are in a range, its ends included. Raises what `find` does."""
+        """Return the entries whose hashes are in a range, its ends included. Raises the errors of `find`."""
         bounds = np.array([least, most], np.uint64)
         first = max(int(np.searchsorted(self._firsts, bounds[0], "left")) - 1, 0)
         last = int(np.searchsorted(self._firsts, bounds[1], "right"))
@@ -122,7 +117,7 @@ class Run:
         return _between(np.concatenate([no_entries(), *read]), least, most)
 
     def _read(self, blocks: NDArray[np.int64]) -> Iterator[Entries]:
-        """Yield the entries of blocks, neighbours together."""
+        """Yield the entries of blocks, adjacent blocks together."""
         if not len(blocks):
             return
         ends = np.append(np.flatnonzero(np.diff(blocks) != 1), len(blocks) - 1).tolist()
@@ -152,14 +147,14 @@ def _between(entries: Entries, least: int, most: int) -> Entries:
 
 
 def size_of(count: int, block: int) -> int:
-    """Return the bytes of a run of so many entries, in blocks of so many."""
+    """Return the bytes of a run with `count` entries in blocks of `block` entries."""
     return count * ENTRY + -(-count // block) * (8 + 4)
 
 
 def write_run(path: Path, parts: Iterator[Entries], limits: Limits) -> Run:
-    """Write a run of entries that are in order, part by part, and open it. Raises OSError.
+    """Write a run of sorted entries part by part, and open it. Raises OSError.
 
-    Nothing waits for the disk: what a machine that fails loses of it is noticed by the checksums.
+    The file is not synced: checksums detect what a failing machine loses.
     """
     size, count, firsts, sums = limits.block_entries, 0, [], []
     pending = no_entries()
@@ -186,21 +181,18 @@ def write_run(path: Path, parts: Iterator[Entries], limits: Limits) -> Run:
 
 
 class InMemory:
-    """Entries in memory, to be merged with runs."""
-
     def __init__(self, entries: Entries) -> None:
-        """Take entries in order."""
+        """Take sorted entries."""
         self._entries, self.count = entries, len(entries)
 
     def between(self, least: int, most: int) -> Entries:
-        """Return the entries whose hashes are in a range, its ends included."""
         return _between(self._entries, least, most)
 
 
 def merged(
     runs: Sequence[Run | InMemory], is_wanted: Callable[[Entries], NDArray[np.bool_]], limits: Limits
 ) -> Iterator[Entries]:
-    """Yield the wanted entries of several runs in order, so that few are in memory. Raises what `Run.find` does."""
+    """Yield the wanted entries of several runs in order, few at a time. Raises the errors of `Run.find`."""
     total = sum(run.count for run in runs)
     slices = max(-(-total // limits.read_entries), 1)
     bounds = [(number << 64) // slices for number in range(slices + 1)]

@@ -1,1 +1,1 @@
-"""Upkeep: what makes a table's files fewer, and rids them of marked rows, beside batches."""
+"""The merging of a table's small files and files with marked rows, concurrently with batches."""

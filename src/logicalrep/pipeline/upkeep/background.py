@@ -1,4 +1,4 @@
-"""The merging of files beside batches: never in their way, and at a bounded rate."""
+"""The merging of files concurrently with batches, at a bounded rate."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from logicalrep.pipeline.upkeep.merging import Merge, Merged, commit_merged, del
 
 @dataclass(frozen=True)
 class BegunMerge:
-    """A merge that another thread does."""
+    """A merge that runs in another thread."""
 
     stored: StoredTable
     work: Merge
     merged: Future[Merged]
 
     def put(self) -> bool:
-        """Commit it; return False if batches have changed too much of the table meanwhile.
+        """Commit the merge; return False if a batch has changed the merged files too much.
 
         Raises:
             DamagedError: a file of the table is damaged.
-            Exception: what a commit and an engine raise.
+            Exception: the errors of commits and engines.
         """
         try:
             merged = self.merged.result()
         except DamagedError:
-            # A file that a batch has written anew may be deleted already.
+            # A file that a batch has rewritten may be deleted already.
             if any(file.path not in self.stored.files for file in self.work.files):
                 return False
             raise
         return commit_merged(self.stored, self.work, merged)
 
     def drop(self) -> None:
-        """Delete what it has written: batches go to the table no more."""
+        """Delete the merged files of a table that gets no more batches."""
         if self.merged.exception() is None:
             delete_merged(self.stored, self.merged.result())
 
 
 class BackgroundMerges:
-    """One merge at a time in another thread; what it has written is committed by the thread that applies batches.
+    """One merge at a time in another thread; the thread that applies batches commits it.
 
     Example:
         >>> merges.begin(table.stored_tables)
@@ -53,16 +53,16 @@ class BackgroundMerges:
     """
 
     def __init__(self, engine: Engine, pool: Executor) -> None:
-        """Take the runner of the work, and the threads of which one waits for it."""
+        """Take the engine, and a pool of which one thread waits for the merge."""
         self._engine, self._pool = engine, pool
         self._begun: BegunMerge | None = None
         self._not_before = 0.0
-        # The versions at which tables were at rest, and the numbers of merges for nothing since the last one.
+        # The versions at which tables needed no merge, and the numbers of failed merges since the last commit.
         self._at_rest: WeakKeyDictionary[StoredTable, int] = WeakKeyDictionary()
         self._tries: WeakKeyDictionary[StoredTable, int] = WeakKeyDictionary()
 
     def begin(self, tables: Iterable[StoredTable]) -> None:
-        """Begin the first merge that is due for some table, unless one runs, or there were many bytes just now."""
+        """Begin the first due merge of the tables, unless a merge runs or the rate limit asks for a pause."""
         if self._begun is not None or time.monotonic() < self._not_before:
             return
         for stored in tables:
@@ -80,9 +80,9 @@ class BackgroundMerges:
         return merged
 
     def take_finished(self, *, wait: bool = False) -> BegunMerge | None:
-        """Return the merge that is done, to be committed or dropped; None if there is none.
+        """Return the finished merge, to be committed or dropped; None if there is none.
 
-        One that the destination refused is forgotten: a batch would tell of that, and wait.
+        A merge that failed at the destination is dropped: the next batch would report the error, and wait.
         """
         begun = self._begun
         if begun is None or not (wait or begun.merged.done()):
@@ -94,7 +94,7 @@ class BackgroundMerges:
         return begun
 
     def record_result(self, stored: StoredTable, *, was_put: bool) -> bool:
-        """Count whether a merge was put; return whether batches hinder the table's merges so often that they wait."""
+        """Count a committed or failed merge; return whether so many failed in a row that batches must wait."""
         limits = stored.storage.limits
         self._tries[stored] = 0 if was_put else self._tries.get(stored, 0) + 1
         if not was_put:

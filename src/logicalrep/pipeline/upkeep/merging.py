@@ -1,4 +1,4 @@
-"""The merging of a table's files: the work of a task, and the commit of what it has written."""
+"""The merging of a table's files: the task, and the commit of its result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Merge:
-    """Files that are to be written anew, without their marked rows, and as few of them as can be."""
+    """Files to rewrite without their marked rows, into as few files as possible."""
 
     storage: Storage
     folder: str
@@ -32,29 +32,28 @@ class Merge:
 
     @property
     def size(self) -> int:
-        """The bytes of the files."""
         return sum(file.size for file in self.files)
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Files, and those with the same rows in the same order in whose place they are."""
+    """New files, and the files with the same rows in the same order that they replace."""
 
     added: list[DataFile]
     removed: tuple[DataFile, ...]
 
 
 def due_merge(stored: StoredTable) -> Merge | None:
-    """Return the next merge of a table; None if it is at rest."""
+    """Return the next merge of a table; None if none is due."""
     files = due_files(stored.table, stored.files.values(), stored.storage.limits)
     return Merge(stored.storage, stored.folder, stored.table, files) if files else None
 
 
 def merge_files(work: Merge) -> Merged:
-    """Merge so many of the files that their rows fill one: each merge leaves fewer files that are not full.
+    """Merge as many of the files as fill one file: each merge leaves fewer files that are not full.
 
     Raises:
-        DamagedError: a file is not there, or is damaged.
+        DamagedError: a file is missing or damaged.
         StorageError: the destination cannot be read or written.
     """
     schema, size = work.table.stored, 0
@@ -69,10 +68,10 @@ def merge_files(work: Merge) -> Merged:
 
 
 def commit_merged(stored: StoredTable, work: Merge, merged: Merged) -> bool:
-    """Put merged files into the table in one commit; return False if batches have changed too much of it meanwhile.
+    """Replace the merged files in one commit; return False if a batch has rewritten one of them.
 
-    Rows that batches have marked meanwhile are marked in the new files. Where a batch has written one of the files
-    anew, or the table has another description, the new files are deleted. Raises what a commit raises.
+    Rows that batches have marked since are marked in the new files. If a batch has rewritten one of the files, or the
+    table has another description, the new files are deleted. Raises the errors of a commit.
     """
     added, removed = merged.added, [stored.files.get(file.path) for file in merged.removed]
     replaced_files = [file for file in removed if file is not None]
@@ -92,7 +91,7 @@ def commit_merged(stored: StoredTable, work: Merge, merged: Merged) -> bool:
 
 
 def _newly_marked_rows(stored: StoredTable, old_files: Sequence[DataFile], new_files: Sequence[DataFile]) -> _Ints:
-    """Return the rows that are marked now and were not before, by their numbers among those that were there before."""
+    """Return the newly marked rows, by their numbers among the old files' unmarked rows."""
     parts, first = [np.zeros(0, np.int64)], 0
     for old, new in zip(old_files, new_files, strict=True):
         if new.vector is not None and not new.is_same(old):
@@ -107,14 +106,14 @@ def _newly_marked_rows(stored: StoredTable, old_files: Sequence[DataFile], new_f
 
 
 def delete_merged(stored: StoredTable, merged: Merged) -> None:
-    """Delete the new files of a merge, unless they are in the table, by a commit whose answer was lost."""
+    """Delete the new files of a merge, except files that a commit whose answer was lost put into the table."""
     for file in merged.added:
         if file.path not in stored.files:
             stored.storage.delete(below(stored.folder, file.path))
 
 
 def merge_next(stored: StoredTable, engine: Engine) -> bool:
-    """Do the next merge of a table at once; return False if it is at rest. Raises what a merge and a commit raise."""
+    """Run and commit the next merge of a table; return False if none is due. Raises the errors of both."""
     work = due_merge(stored)
     if work is None:
         return False

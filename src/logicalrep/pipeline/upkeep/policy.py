@@ -1,9 +1,9 @@
-"""The files of a table that are to be written anew: few small ones stay, and none with many marked rows.
+"""The choice of files to merge: few small files remain, and no file with many marked rows.
 
-A table is at rest in the end: each merge leaves fewer files, or fewer marked rows, until none is due. Files that are
-not full are of classes by the numbers of their rows, each `Limits.merged_files` times those of the class below. So many
-files of a class are due, and become one of a higher class: so a row is written anew once for each class at most, and
-there are fewer files of each class than that.
+Merging ends: each merge leaves fewer files, or fewer marked rows, until none is due. Files that are not full have
+classes by their numbers of rows; the bound of each class is `Limits.merged_files` times the bound of the class below.
+`Limits.merged_files` files of a class are due, and become one file of a higher class. So each row is rewritten at most
+once for each class, and fewer files than that remain in each class.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 
 LEAST_ROWS = 64
-"""Files of fewer rows are the lowest class."""
+"""The lowest class has files of fewer rows."""
 
 
 def due_files(table: TableSpec, files: Collection[DataFile], limits: Limits) -> tuple[DataFile, ...]:
-    """Return the files of a table that are to be written anew at once; none if the table is at rest.
+    """Return the files of a table for one merge; none if no merge is due.
 
-    Files of different file partitions stay apart. Of files that become fewer, the smallest one of each file partition
-    stays apart too, as it takes in new rows.
+    Files of different file partitions are not merged. Nor is the smallest file of each file partition, as it takes in
+    new rows.
     """
     worn = [file for file in files if limits.merged_share * (file.rows - file.live_rows) >= file.rows > 0]
     if worn:
@@ -34,7 +34,7 @@ def due_files(table: TableSpec, files: Collection[DataFile], limits: Limits) -> 
         if file.partition not in growing:
             growing.add(file.partition)
             continue
-        # Ended versions of rows never change; current ones do. They are kept in different files.
+        # Past versions never change, current ones do: they stay in different files.
         is_past = table.form == "history" and not file.statistics.nulls.get(END["history"], 1)
         classes.setdefault((file.partition, is_past, _class_of(file, limits.merged_files)), []).append(file)
     largest_class = max(classes.values(), key=len, default=[])
