@@ -154,7 +154,7 @@ def test_a_folder_on_which_two_processes_make_a_file_is_refused(
         return True
 
     monkeypatch.setattr(LocalFiles, "create", create)
-    with pytest.raises(StateError, match=r"\[DESTINATION_NOT_SHARED\].*two processes have both made 64 of 64 files"):
+    with pytest.raises(StateError, match=r"\[DESTINATION_NOT_SHARED\].*two processes both created 64 of 64 new files"):
         check_destination(SequentialEngine(), Storage(str(tmp_path)), is_shared_folder=True)
     assert left(tmp_path) == []
 

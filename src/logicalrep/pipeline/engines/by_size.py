@@ -1,4 +1,4 @@
-"""The engine that chooses: little work runs in this process, and the rest on the engine that the settings name."""
+"""The engine that runs little work in this process, and the rest on the engine that the settings name."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 Moment = Literal["now", "beside", "needed"]
-"""The moment at which the other engine starts: before the first work, beside it, or once there is work for it."""
+"""When the other engine starts: before the first work, concurrently with it, or once there is work for it."""
 
 _CHECK_INTERVAL = 0.1
-"""The longest time until a call that waits for the other engine sees that it is to end, in seconds."""
+"""The most seconds until a call that waits for the other engine notices that it must stop."""
 
 
 class BySizeEngine:
     """An engine that runs work of up to `Limits.in_process_bytes` in this process, and the rest on another engine.
 
-    What it writes is the same either way, as the function is.
+    The written files are equal on both, because the function is the same.
 
     Example:
         >>> with BySizeEngine(lambda _: LocalEngine(), threading.Event(), "needed", Limits()) as engine:
@@ -46,9 +46,9 @@ class BySizeEngine:
         *,
         is_local: bool = False,
     ) -> None:
-        """Take what starts the other engine, until the event that it gets is set; `stop` ends the waiting for it.
+        """Take the start of the other engine, which gives up when its event is set; `stop` ends waiting for it.
 
-        `is_local` says whether files are local: fewer calls run in this process at the same time then.
+        `is_local` says whether the files are local: then fewer calls run in this process at the same time.
         """
         self._start, self._stop, self._moment = start, stop, moment
         self._ending = threading.Event()
@@ -83,7 +83,6 @@ class BySizeEngine:
             self._other.result().check()
 
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
-        """Return the function's result for each item. Raises the first error."""
         if nbytes > self._most_bytes:
             with releasing_memory():
                 return self._wait_for_other().run(function, items, nbytes)
@@ -91,7 +90,6 @@ class BySizeEngine:
             return [run_here(function, item) for item in items]
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
-        """Return the function's result for an item. Raises its error."""
         if nbytes > self._most_bytes:
             with releasing_memory():
                 return self._wait_for_other().run_together(function, item, nbytes)
@@ -99,11 +97,11 @@ class BySizeEngine:
             return run_here(function, item)
 
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
-        """Yield a holder of a value that many items have, which is more than little work."""
+        """Yield a holder of the other engine: items with a shared value are never little work."""
         return self._wait_for_other().share(value)
 
     def _wait_for_other(self) -> Engine:
-        """Return the other engine, once it has started. Raises its error, and Ended as soon as `stop` is set."""
+        """Return the other engine once it has started. Raises its error, and Ended when `stop` is set."""
         self._refuse_ended()
         if not self._other.done():
             self._start_other()

@@ -1,4 +1,4 @@
-"""The engine that runs functions in processes of this machine, without Spark and Java."""
+"""The engine of processes on this machine, without Spark and Java."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from logicalrep_runtime.errors import LogicalRepError
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# Signals to end go to all processes of a group, or of a service: they are this process's alone, which ends the others.
+# Signals go to all processes of a group or service: only this process handles them, and ends the workers.
 _PROGRAM = """trap '' HUP INT TERM; exec "$@" """
 _WORKER = "import sys; sys.path[:] = sys.argv[2:]; from logicalrep.pipeline.engines.local import serve; serve()"
 _ENDING = 2.0
-"""The longest time between the break of a process's connection and its end, in seconds."""
+"""The most seconds between the break of a worker's connection and the worker's exit."""
 
 
 class LocalEngine:
-    """An engine of as many processes as this one may use cores; each starts when it is needed.
+    """An engine with one process for each usable core; each starts when it is needed.
 
-    A process that ends is replaced, and its item is tried again.
+    A process that ends is replaced, and its item is retried.
 
     Example:
         >>> with LocalEngine() as engine:
@@ -58,7 +58,7 @@ class LocalEngine:
         self._has_ended = False
         self._changed = threading.Condition()
         self._threads = ThreadPoolExecutor(self._processes, thread_name_prefix="logicalrep-engine")
-        # Large rows one after another, as this process has their memory.
+        # Large rows one after another: they are in the memory of this process.
         self._in_this_process = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -75,29 +75,23 @@ class LocalEngine:
         self._threads.shutdown(cancel_futures=True)
 
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
-        """Return the function's result for each item. Raises the first error.
-
-        Raises EngineError if the processes of an item end again and again.
-        """
         if len(items) == 1:
             return [self._run(function, items[0], 0)]
         try:
             return list(self._threads.map(lambda item: self._run(function, item, 0), items))
         except (CancelledError, RuntimeError) as error:
             if self._has_ended and not isinstance(error, LogicalRepError):
-                # No thread has begun with the items.
+                # No thread has begun the items.
                 raise EngineError(HAS_ENDED) from None
             raise
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
-        """Return the function's result for an item. Raises what `run` does."""
         if nbytes > self._limits.sent_bytes:
             with self._in_this_process:
                 return run_here(function, item)
         return self._run(function, item, nbytes)
 
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
-        """Return the context of a holder of the value, which its processes read from a file."""
         return shared_by_file(value)
 
     def check(self) -> None:
@@ -119,7 +113,7 @@ class LocalEngine:
 
     @contextmanager
     def _take_turn(self, own: _Turn) -> Iterator[None]:
-        """Wait until it is this turn: next is the kind of work of which least runs, so loads and batches alternate."""
+        """Wait for the turn: the kind of work with the fewest running items is next, so loads and batches alternate."""
 
         def is_next() -> bool:
             has_room = self._running.total() < self._processes
@@ -147,7 +141,6 @@ class LocalEngine:
 
     @contextmanager
     def _worker(self) -> Iterator[_Worker]:
-        """Yield an idle worker, or a new one, which is idle afterwards unless it has ended."""
         with self._changed:
             if self._has_ended:
                 raise EngineError(HAS_ENDED)
@@ -156,7 +149,7 @@ class LocalEngine:
         try:
             yield worker
         except BaseException:
-            # Its answer may be on its way, and would be that of the next item.
+            # The answer may still arrive, and would be taken for the next item's answer.
             worker.end()
             raise
         finally:
@@ -168,14 +161,12 @@ class LocalEngine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Turn:
-    """An item that waits for its turn, or runs."""
-
     kind: str
     nbytes: int
 
 
 class _Worker:
-    """Another process of this program, which ends with this one, however that ends."""
+    """A worker process, which ends whenever this process ends."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -185,46 +176,46 @@ class _Worker:
                     *("/bin/sh", "-c", _PROGRAM, "sh", sys.executable, "-P", "-c", _WORKER),
                     *(str(theirs.fileno()), *sys.path),
                 ],
-                # Its end tells the worker that this process has ended.
+                # The end of this pipe tells the worker that this process has ended.
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                # Side by side, each has a core.
+                # Each worker has one core.
                 env={"OMP_NUM_THREADS": "1", **os.environ},
             )
         self._connection = Connection(ours.detach())
         self.has_ended = False
 
     def ask(self, data: bytes) -> Outcome | str:
-        """Send a function with its item. Return the outcome, or in words why there is none: another try may help."""
+        """Send a function with its item. Return the outcome, or the reason for none: another try may succeed."""
         try:
             self._connection.send_bytes(data)
             answer = self._connection.recv_bytes()
         except (EOFError, OSError):
             with suppress(subprocess.TimeoutExpired):
-                # Its connection breaks before it is gone.
+                # The connection breaks before the process has exited.
                 self._process.wait(_ENDING)
             return f"it ended {self.end()}"
         outcome: Outcome | str = pickle.loads(answer)
         return outcome
 
     def kill(self) -> None:
-        """End the process; whoever waits for an answer learns it."""
+        """Kill the process: the thread that waits for its answer gets EOFError."""
         self._process.kill()
 
     def end(self) -> str:
-        """End the process, unless it has ended. Return how it ended, in words."""
+        """Kill the process if it still runs. Return how it ended, in words."""
         self.has_ended = True
         self.kill()
         self._connection.close()
-        # It waits for the process.
+        # This waits for the process.
         self._process.communicate()
         code = self._process.returncode
         return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
 def serve() -> None:
-    """Answer the process that started this one: the outcome of each item that it sends."""
+    """Serve the parent process: answer each item with its outcome."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     connection = Connection(int(sys.argv[1]))
     with suppress(EOFError, ConnectionError):
@@ -248,7 +239,7 @@ def _end_with_parent() -> None:
 
 
 def _usable_cores() -> int:
-    """Return the number of cores that this process may use; a container may have a part of the machine's."""
+    """Return the number of cores that this process may use; a container may have fewer than the machine."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     with suppress(OSError, ValueError):
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()

@@ -1,4 +1,4 @@
-"""The memory that a process gives back to the system: allocators keep what is freed, and many processes keep much."""
+"""The return of freed memory to the system: allocators retain it, and many processes retain much."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def release_memory() -> None:
-    """Give back what this process has freed; to be called after work of many bytes, as it takes milliseconds."""
+    """Return freed memory to the system; call it after work on many bytes, as it takes milliseconds."""
     pa.default_memory_pool().release_unused()
     trim = _trim()
     if trim is not None:
@@ -21,7 +21,7 @@ def release_memory() -> None:
 
 @contextmanager
 def releasing_memory() -> Iterator[None]:
-    """Give back what this process has freed once this context ends, whether by an error or not."""
+    """Return freed memory to the system when the context ends."""
     try:
         yield
     finally:
@@ -30,5 +30,4 @@ def releasing_memory() -> Iterator[None]:
 
 @cache
 def _trim() -> Any:
-    """Return the C library's function that gives memory back; None if it has none."""
     return getattr(ctypes.CDLL(None), "malloc_trim", None)

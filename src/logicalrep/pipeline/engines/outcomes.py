@@ -1,4 +1,4 @@
-"""The outcome of a function in another process: its result, or the error that it raised."""
+"""The outcome of a function in another process: its result or its error."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ Outcome = tuple[Exception | None, Any]
 
 
 class TableFailedError(LogicalRepError, RuntimeError):
-    """An error of the work on one table that nobody foresaw, or of the server."""
+    """An unexpected error of the work on one table."""
 
     code = "TABLE_FAILED"
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
-        """Return an unforeseen error in words; a note has its traceback."""
-        table_error = cls(f"an error that was not foreseen, {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        """Return the unexpected error's text; a note has its traceback."""
+        table_error = cls(f"unexpected error: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
         table_error.add_note("".join(traceback.format_exception(error)))
         return table_error
 
 
 class Caught:
-    """A function that returns errors: of a raised one Spark would pass on the text alone, after some more tries."""
+    """A function that returns errors: of a raised error, Spark would retry and then pass on only the text."""
 
     def __init__(self, function: Callable[[Any], object]) -> None:
         """Take the function."""
         self._function = function
 
     def __call__(self, item: object) -> Outcome:
-        """Return the outcome for an item. Raises OSError and MemoryError: another try may have room."""
+        """Return the outcome for an item. Raises OSError and MemoryError: another try may succeed."""
         try:
             return None, self._function(item)
         except (LogicalRepError, psycopg.Error) as error:
             return error, None
         except (OSError, MemoryError):
-            # Another machine may have room, or a file that this one lacks.
+            # Another machine may have more space, or a file that this machine lacks.
             raise
         except Exception as error:
             return TableFailedError.of(error), None
 
 
 def pickled(outcome: Outcome) -> bytes:
-    """Return an outcome for another process; an error that cannot be passed on in words."""
+    """Return the pickled outcome; an error that cannot be pickled becomes a TableFailedError with its text."""
     try:
         data = pickle.dumps(outcome)
         if outcome[0] is not None:
-            # An error of another library may refuse to be made again.
+            # An error of another library may not be unpicklable.
             pickle.loads(data)
     except Exception as error:
         data = pickle.dumps((TableFailedError.of(outcome[0] or error), None))
@@ -65,7 +65,6 @@ def pickled(outcome: Outcome) -> bytes:
 
 
 def result_of(outcome: Outcome) -> Any:
-    """Return the result. Raises the error."""
     raised, result = outcome
     if raised is not None:
         raise raised
@@ -73,7 +72,7 @@ def result_of(outcome: Outcome) -> Any:
 
 
 def run_here(function: Callable[[_Item], _Result], item: _Item) -> _Result:
-    """Return the function's result, as an engine that runs it in this process. Raises what every engine does."""
+    """Return the result of the function in this process. Raises the errors of every engine."""
     for _ in range(TRIES):
         try:
             result: _Result = result_of(Caught(function)(item))

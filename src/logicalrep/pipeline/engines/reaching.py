@@ -1,4 +1,4 @@
-"""The trial of a destination by two processes: each reads what the other writes, and one alone makes a file."""
+"""The trial of a destination by two processes: each reads the other's files, and only one creates each new file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from logicalrep.pipeline.state.state import FOLDER, StateError
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 
 _FILES = 64
-"""The number of files that both processes try to make at the same time."""
+"""The number of files that both processes try to create at the same time."""
 _CHECK_INTERVAL = 0.001
-"""The longest time until the driver sees that the other process begins, in seconds."""
+"""The most seconds until the driver notices that the other process has begun."""
 
 
 class UnreachedError(StorageError):
-    """A destination that a task cannot read and write, and this process can."""
+    """A destination that this process can read and write, but a task cannot."""
 
     code = "DESTINATION_NOT_REACHED"
     may_pass = False
@@ -31,11 +31,11 @@ class UnreachedError(StorageError):
 class _Trial:
     storage: Storage
     driver_path: str
-    """The path of what the driver has written."""
+    """The path of the driver's file."""
     task_path: str
-    """The path of what the task writes once it begins."""
+    """The path of the file that the task writes when it begins."""
     contested: Sequence[str]
-    """The paths of files that both processes try to make."""
+    """The paths of files that both processes try to create."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,14 @@ class _TaskResult:
     machine: str
     sees_driver: bool
     created_paths: list[str]
-    """The paths that it has made."""
 
 
 def check_destination(engine: Engine, storage: Storage, *, is_shared_folder: bool) -> None:
-    """Try whether tasks of an engine reach a destination, and for a shared folder whether files are made by one alone.
+    """Check that an engine's tasks reach the destination, and that in a shared folder only one process creates a file.
 
     Raises:
-        UnreachedError: a task cannot read or write it.
-        StateError: a task and this process see different files, or both made the same one.
+        UnreachedError: a task cannot read or write the destination.
+        StateError: a task and this process see different files, or both created the same file.
     """
     names = [f"{FOLDER}/shared/{secrets.token_hex(8)}" for _ in range(2 + (_FILES if is_shared_folder else 0))]
     trial = _Trial(storage, names[0], names[1], names[2:])
@@ -61,7 +60,7 @@ def check_destination(engine: Engine, storage: Storage, *, is_shared_folder: boo
         with ThreadPoolExecutor(1) as pool:
             competition = pool.submit(_compete, trial, ended)
             try:
-                # More than little work, as that would run in this process.
+                # Little work would run in this process.
                 [task_result] = engine.run(_run_trial, [trial], storage.limits.in_process_bytes + 1)
             finally:
                 ended.set()
@@ -73,7 +72,7 @@ def check_destination(engine: Engine, storage: Storage, *, is_shared_folder: boo
 
 
 def _compete(trial: _Trial, ended: threading.Event) -> list[str]:
-    """Make files while the task does; return the paths that this process has made."""
+    """Create files while the task does; return the paths of the created files."""
     while not ended.is_set() and trial.contested and trial.storage.read(trial.task_path) is None:
         time.sleep(_CHECK_INTERVAL)
     return [path for path in trial.contested if trial.storage.create(path, b"driver")]
@@ -95,16 +94,16 @@ def _refuse_not_shared(trial: _Trial, task_result: _TaskResult, driver_paths: Se
     if not task_result.sees_driver or storage.read(trial.task_path) != b"task":
         reason = f"this process and a task on {task_result.machine} do not see each other's files in it"
     elif duplicates := {*task_result.created_paths} & {*driver_paths}:
-        reason = f"two processes have both made {len(duplicates)} of {len(trial.contested)} files that were not there"
+        reason = f"two processes both created {len(duplicates)} of {len(trial.contested)} new files"
     elif {*task_result.created_paths, *driver_paths} != {*trial.contested}:
-        reason = "files that were not there could not be made"
+        reason = "neither process could create some new files"
     elif {storage.read(path) for path in task_result.created_paths} - {b"task"} or (
         {storage.read(path) for path in driver_paths} - {b"driver"}
     ):
-        reason = "a file that one process has made has what another one wrote"
+        reason = "a file that one process created has the content of another process"
     if reason:
         raise StateError(
-            f"{storage.uri} is not shared as it has to be: {reason}. Name an object store, or a folder on a file "
-            "system that never lets two processes make the same file",
+            f"{storage.uri} is not shared correctly: {reason}. Name an object store, or a folder on a file system that "
+            "never lets two processes create the same file",
             code="DESTINATION_NOT_SHARED",
         )

@@ -1,4 +1,4 @@
-"""Files by which processes of one user on one machine pass values on; where the system lets them, they have no name."""
+"""Files that pass values between processes of one user on one machine; unnamed where the system supports it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 
 @contextmanager
 def shared_file() -> Iterator[tuple[IO[bytes], str]]:
-    """Yield a file, and the path by which other processes open it: nothing of it stays if this process is killed."""
+    """Yield a file and its path for other processes; the file disappears even if this process is killed."""
     is_unnamed = sys.platform == "linux"
     with tempfile.TemporaryFile() if is_unnamed else tempfile.NamedTemporaryFile(prefix="logicalrep-") as file:
         yield file, f"/proc/{os.getpid()}/fd/{file.fileno()}" if is_unnamed else file.name
@@ -32,7 +32,7 @@ def shared_file() -> Iterator[tuple[IO[bytes], str]]:
 
 @contextmanager
 def shared_by_file(value: _Value) -> Iterator[Shared[_Value]]:
-    """Yield a holder of a value, which other processes read from a file, each once for many items in a row.
+    """Yield a holder of a value, which other processes read from a file, once for many consecutive items.
 
     Raises EngineError if the file cannot be written.
     """
@@ -42,7 +42,7 @@ def shared_by_file(value: _Value) -> Iterator[Shared[_Value]]:
             pickle.dump(value, file)
             file.flush()
         except OSError as error:
-            with suppress(OSError):  # What could not be written is tried again before the file is closed.
+            with suppress(OSError):  # Closing retries the failed write.
                 stack.close()
             raise EngineError(f"a temporary file for tasks cannot be written: {error}") from error
         yield _SharedInFile(path, next(_numbers), value)
@@ -53,7 +53,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class _SharedInFile(Generic[_Value]):
-    """A value in this process, which others read from a file."""
+    """A value of this process, which other processes read from a file."""
 
     path: str
     number: int
@@ -66,27 +66,26 @@ class _SharedInFile(Generic[_Value]):
 
 @functools.lru_cache(maxsize=1)
 def _read_shared(path: str, number: int) -> Shared[Any]:
-    """Return a value of another process; many items in a row have the same one."""
+    """Return a value of another process; many consecutive items have the same value."""
     return Here(pickle.loads(Path(path).read_bytes()))
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """The part of a file that has a pickled value."""
+    """The location of a pickled value in a file."""
 
     path: str
     start: int
     end: int
 
     def read(self) -> Any:
-        """Return the value."""
         with open(self.path, "rb") as file:
             file.seek(self.start)
             return pickle.loads(file.read(self.end - self.start))
 
 
 def parts_of(values: Sequence[object], file: IO[bytes], path: str) -> list[FilePart]:
-    """Write values into a file; return where they are."""
+    """Write values into a file; return their locations."""
     parts = []
     for value in values:
         start = file.tell()
@@ -98,17 +97,17 @@ def parts_of(values: Sequence[object], file: IO[bytes], path: str) -> list[FileP
 
 @dataclass(frozen=True, slots=True)
 class ByFile:
-    """A function on values in a file, whose outcomes get into another one."""
+    """A function on values in a file, which writes its outcomes into another file."""
 
     function: Callable[[Any], Outcome]
     path: str
 
     def __call__(self, part: FilePart) -> FilePart:
-        """Return where the outcome is. Raises OSError, and what the function does."""
+        """Return the location of the outcome. Raises OSError and the function's errors."""
         outcome = pickled(self.function(part.read()))
         release_memory()
         with open(self.path, "ab") as file:
-            # Other processes write to it too.
+            # Other processes write to the file too.
             fcntl.lockf(file, fcntl.LOCK_EX)
             start = file.seek(0, os.SEEK_END)
             file.write(outcome)

@@ -23,9 +23,9 @@ EngineName = Literal["spark", "local"]
 
 
 def refuse_missing(name: EngineName, *, over_connect: bool = False) -> None:
-    """Raise EngineError if an engine's libraries are not installed; to be called before anything is made.
+    """Raise EngineError if the libraries of an engine are not installed; call it before anything is created.
 
-    They are not imported, which takes longer than a run with little to do.
+    It does not import them: importing takes longer than a run with little to do.
     """
     if name != "spark":
         return
@@ -45,15 +45,15 @@ def start_engine(
     observer: Observer,
     shared: SharedSpark | None = None,
 ) -> AbstractContextManager[Engine]:
-    """Return the context of an engine, which ends it; little work runs in this process.
+    """Return the context of the engine, which ends it; little work runs in this process.
 
     Args:
-        settings: name the engine for the rest of the work, which raises what `start_spark` does. In a run that ends
-            soon a Spark is started only if there is work for it; a shared folder is tried before anything else.
+        settings: name the engine for the rest of the work; starting Spark raises the errors of `start_spark`. A run
+            with `once` starts Spark only if there is work for it; a shared folder is tried before anything else.
         storage: the destination.
-        stop: ends the waiting for it.
-        observer: is told, by any thread, that work waits for the start of a Spark, and what is not as it should be.
-        shared: the Spark of another process, in place of a new local one; None for none.
+        stop: ends waiting for the start.
+        observer: receives, from any thread, warnings and the event that work waits for the start of Spark.
+        shared: the Spark of another process, instead of a new local one; None for none.
     """
     limits, is_local = storage.limits, storage.is_local
     if settings.engine == "local":
@@ -74,7 +74,7 @@ def start_engine(
 
 @contextmanager
 def _start_local(storage: Storage) -> Iterator[Engine]:
-    """Yield the engine of this machine's processes, which have tried a shared folder."""
+    """Yield a local engine after its processes have tried the shared folder."""
     with LocalEngine(limits=storage.limits) as engine:
         check_destination(engine, storage, is_shared_folder=True)
         yield engine

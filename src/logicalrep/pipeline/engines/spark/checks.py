@@ -1,4 +1,4 @@
-"""The checks of a Spark that is not started by us: what its executors need, and warnings of what is lost."""
+"""The warnings about a Spark session that replicate has not started."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
 def warn_of_scheduling(spark: SparkSession, warn: Callable[[str], object]) -> None:
-    """Warn of a Spark that gives all cores to the work that began first."""
+    """Warn about a Spark whose scheduler gives all cores to the work that began first."""
     mode = spark.conf.get("spark.scheduler.mode", "FIFO")
     if mode != "FAIR":
         warn(
@@ -22,12 +22,12 @@ def warn_of_scheduling(spark: SparkSession, warn: Callable[[str], object]) -> No
 
 
 def warn_of_plain_text(spark: SparkSession, secrets: Sequence[str], warn: Callable[[str], object]) -> None:
-    """Warn of secrets that travel to executors elsewhere in clear.
+    """Warn about secrets that travel unencrypted to executors on other machines.
 
     Args:
         spark: the session.
-        secrets: what they are, in words.
-        warn: takes the warning.
+        secrets: the names of the secrets, in words.
+        warn: receives the warning.
     """
     from logicalrep.spark.executors import is_connect
 
@@ -53,9 +53,9 @@ def warn_of_plain_text(spark: SparkSession, secrets: Sequence[str], warn: Callab
 
 
 def host_in_clear(channels: Any) -> str:
-    """Return the host to which a builder of channels sends in clear; an empty text if there is none.
+    """Return the host to which a channel builder sends unencrypted; an empty text if none.
 
-    What does not leave this machine is no risk. A vendor's own builder says nothing of it, and encrypts.
+    Data that stays on this machine is no risk. A vendor's own builder does not tell, and encrypts.
     """
     is_secure: bool = getattr(channels, "secure", True)
     return "" if is_secure or channels.host in _LOOPBACK else str(channels.host)

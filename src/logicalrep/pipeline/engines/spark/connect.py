@@ -1,4 +1,4 @@
-"""The jobs of a session of Spark Connect, whose driver is another process. PySpark is imported late."""
+"""The jobs of a Spark Connect session, whose driver is another process. PySpark is imported late."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 
 SHARED = f"{FOLDER}/shared"
-"""The folder of shared values; one that a killed process has left goes at the next start."""
+"""The folder of shared values; the next start deletes values of a killed process."""
 _OUTCOMES = "number bigint, outcome binary"
 _SCHEMA = pa.schema([("number", pa.int64()), ("outcome", pa.binary())])
 _CHECK_INTERVAL = 1.0
-"""The time until it is seen that the Java of a job has ended, in seconds."""
+"""The seconds until a job notices that its Java has ended."""
 
 
 class ConnectJobs:
-    """The jobs of a session of Spark Connect: `mapInArrow` over a DataFrame of items.
+    """The jobs of a Spark Connect session: `mapInArrow` over a DataFrame of items.
 
-    It has as many tasks as Spark has cores, each with some items. What items share is an object at the destination.
+    A job has as many tasks as Spark has cores. Shared values are objects at the destination.
     """
 
     def __init__(self, spark: SparkSession, storage: Storage, shared: SharedSpark | None = None) -> None:
-        """Take the session, the destination, which nobody else writes to now, and whose Spark it is if it is shared."""
+        """Take the session, the destination, to which no other run writes, and the shared Spark, if any."""
         self._spark, self._storage = spark, storage
         self._has_ended = java_has_ended if shared is None else shared.has_ended
         self._ending = threading.Event()
@@ -58,7 +58,6 @@ class ConnectJobs:
         self._ending.set()
 
     def run(self, function: Callable[[Any], object], items: Sequence[Any], *, apart: bool) -> list[Outcome]:
-        """Return the outcome for each item."""
         rows = pa.table(
             {
                 "number": pa.array(range(len(items)), pa.int64()),
@@ -77,7 +76,6 @@ class ConnectJobs:
 
     @contextmanager
     def share(self, value: _Value) -> Iterator[Shared[_Value]]:
-        """Yield a holder of the value, which the executors read from the destination."""
         data, path = pickle.dumps(value), f"{SHARED}/{secrets.token_hex(8)}"
         self._storage.write(path, data)
         try:
@@ -86,20 +84,19 @@ class ConnectJobs:
             self._storage.delete(path)
 
     def check(self) -> None:
-        """Raise EngineEndedError if the server ran in a Java of this process, or in a shared one, which has ended."""
+        """Raise EngineEndedError if the server's Java, which this or a sharing process started, has ended."""
         refuse_ended(self._has_ended)
         if self._ending.is_set():
             raise EngineError(HAS_ENDED)
 
     def _live(self) -> None:
         while not self._ending.wait(self._storage.limits.alive_seconds):
-            with suppress(Exception):  # The next task tells it.
+            with suppress(Exception):  # The next task reports the error.
                 self._spark.conf.get("spark.sql.session.timeZone")
 
 
 def _answers(function: Callable[[Any], object], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the outcome for each row's item."""
-    # A shared value is read while its item is made again.
+    # Unpickling an item reads its shared value.
     caught = Caught(lambda item: function(pickle.loads(item)))
     for batch in batches:
         for number, item in zip(batch["number"], batch["item"], strict=True):
@@ -109,12 +106,12 @@ def _answers(function: Callable[[Any], object], batches: Iterator[pa.RecordBatch
 
 @dataclass(frozen=True, slots=True)
 class _AtDestination(Generic[_Value]):
-    """A value in this process, which others read from the destination."""
+    """A value of this process, which other processes read from the destination."""
 
     storage: Storage
     path: str
     digest: bytes
-    """The object's digest: an object that somebody else put there is not run."""
+    """The object's digest: a foreign object is never unpickled."""
     value: _Value
 
     def __reduce__(self) -> tuple[Callable[..., Shared[Any]], tuple[Storage, str, bytes]]:
@@ -122,11 +119,11 @@ class _AtDestination(Generic[_Value]):
 
 
 _last: dict[bytes, Shared[Any]] = {}
-"""The value that this process has read last, by its digest: many items in a row have the same one."""
+"""The value that this process read last, by digest: many consecutive items have the same value."""
 
 
 def _read_shared(storage: Storage, path: str, digest: bytes) -> Shared[Any]:
-    """Return a value at the destination. Raises DamagedError if it is not what the driver wrote."""
+    """Return a value at the destination. Raises DamagedError if the driver has not written it."""
     if digest not in _last:
         data = storage.read(path)
         if data is None or hashlib.sha256(data).digest() != digest:

@@ -1,4 +1,4 @@
-"""Errors of Spark in one sentence."""
+"""Spark's errors in one sentence."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ NO_TASK = "Spark could not run a task"
 
 
 _ENDING = 2.0
-"""The longest time between an error of a Java that ends and its end, in seconds."""
+"""The most seconds between an error of an ending Java and its exit."""
 
 
 def java_has_ended(within: float) -> bool:
-    """Return whether the Java that this process has started has ended, or does within some seconds."""
+    """Return whether the Java that this process has started has ended, or ends within the given seconds."""
     from logicalrep.spark.java import has_ended
 
     return has_ended(within)
 
 
 def refuse_ended(has_ended: Callable[[float], bool] = java_has_ended) -> None:
-    """Raise EngineEndedError if the Java that a function asks for has ended; by default that of this process."""
+    """Raise EngineEndedError if the Java has ended, by default the Java that this process has started."""
     if has_ended(0):
-        raise EngineEndedError("Spark is not there any more: its Java has ended")
+        raise EngineEndedError("Spark is no longer available: its Java has ended")
 
 
 @contextmanager
 def spark_errors(what: str, has_ended: Callable[[float], bool] = java_has_ended) -> Iterator[None]:
-    """Raise EngineError, which says what could not be done, for an error of Spark.
+    """Convert an error of Spark to EngineError, with `what` at the start of its text.
 
-    Raises EngineEndedError if Spark's Java has ended, as a function of the seconds to wait for it says.
+    Raises EngineEndedError if Spark's Java has ended, according to `has_ended`, which takes the seconds to wait.
     """
     try:
         yield
@@ -47,16 +47,16 @@ def spark_errors(what: str, has_ended: Callable[[float], bool] = java_has_ended)
 
 
 def _reason(error: Exception) -> str:
-    """Return the last line of a task's own traceback, behind which Java's may follow, or else the first line."""
-    # PySpark's connection to Java is that of py4j.
+    """Return the last line of the task's own traceback, which Java's may follow, or else the first line."""
+    # PySpark connects to Java through py4j.
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
         return "its Java has ended"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # Spark Connect has a code of SQL behind a traceback.
+    # Spark Connect appends an SQL state to a traceback.
     own = list(takewhile(lambda line: not line.startswith(("at org.apache.spark", "SQLSTATE: ")), lines))
     if not own:
         return type(error).__name__
-    # So is an error of Spark Connect's transport written.
+    # The form of gRPC errors, Spark Connect's transport.
     for line in own:
         if line.startswith("details = "):
             return line.removeprefix("details = ").strip('"')

@@ -1,4 +1,4 @@
-"""The jobs of a Spark session: a function on items, with an outcome for each. PySpark is imported late."""
+"""The jobs of a Spark session: a function on items, with an outcome for each item. PySpark is imported late."""
 
 from __future__ import annotations
 
@@ -18,53 +18,48 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 
 _CHECK_INTERVAL = 1.0
-"""The seconds between two looks at whether a session is there."""
+"""The seconds between two checks whether the session is stopped."""
 
 
 class SparkJobs(Protocol):
-    """What a kind of session does for the engine; several threads may call it.
-
-    An error of Spark is an EngineError.
-    """
+    """The jobs of one kind of session; several threads may call them. An error of Spark is an EngineError."""
 
     def run(self, function: Callable[[Any], object], items: Sequence[Any], *, apart: bool) -> list[Outcome]:
-        """Return the outcome for each item, in their order.
+        """Return the outcome for each item, in the order of the items.
 
         Args:
             function: a module's function.
             items: the items.
-            apart: whether each item has a task of its own where the session can say so; else all cores have some.
+            apart: whether each item gets its own task, if the session supports it; else all cores get items.
         """
         ...
 
     def share(self, value: _Value) -> AbstractContextManager[Shared[_Value]]:
-        """Yield a holder of a value, which goes when the context ends."""
+        """Yield a holder of a value, which is deleted when the context ends."""
         ...
 
     def check(self) -> None:
-        """Raise EngineError if the session has ended: EngineEndedError if it can be started again."""
+        """Raise EngineError if the session has ended: EngineEndedError if another one can be started."""
         ...
 
 
 class ClassicJobs:
     """The jobs of a session whose driver is this process.
 
-    Where the executors are on this machine, items, outcomes and shared values pass through files: Java, which would
-    have each several times, has alone where they are.
+    With executors on this machine, items, outcomes and shared values pass through files: Java gets only their
+    locations, and would otherwise hold each several times.
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        """Take the session."""
         self._context = spark.sparkContext
         self._is_here = str(self._context.master).startswith("local")
         self._checked_at = 0.0
 
     def run(self, function: Callable[[Any], object], items: Sequence[Any], *, apart: bool) -> list[Outcome]:
-        """Return the outcome for each item."""
         with spark_errors(NO_TASK):
-            # So many tasks that all cores have work, also where one item takes longer.
+            # Enough tasks to keep all cores busy even if one item takes longer.
             tasks = len(items) if apart else min(len(items), 2 * self._context.defaultParallelism)
-            # With the fair scheduler, a load's tasks and those of a batch take turns: each kind of work has its pool.
+            # Each kind of work has its pool: with the fair scheduler, tasks of loads and of batches take turns.
             self._context.setLocalProperty("spark.scheduler.pool", function.__module__)
             if not self._is_here:
                 outcomes: list[Outcome] = self._context.parallelize(items, tasks).map(Caught(function)).collect()
@@ -75,7 +70,7 @@ class ClassicJobs:
                 return [part.read() for part in self._context.parallelize(parts, tasks).map(by_file).collect()]
 
     def share(self, value: _Value) -> AbstractContextManager[Shared[_Value]]:
-        """Return the context of a holder of a value: in a file, or a broadcast variable for executors elsewhere."""
+        """Share a value in a file, or in a broadcast variable for executors on other machines."""
         return shared_by_file(value) if self._is_here else self._broadcast(value)
 
     @contextmanager
@@ -85,18 +80,18 @@ class ClassicJobs:
         try:
             yield shared
         finally:
-            with suppress(Exception):  # Java may have ended, which the tasks have told.
+            with suppress(Exception):  # Java may have ended, which the tasks report.
                 shared.destroy()
 
     def check(self) -> None:
         """Raise EngineEndedError if the Java that this process has started has ended.
 
-        Raises EngineError if another's has, or if the session is stopped: `spark-submit` that is ended leaves its
-        driver's Python behind.
+        Raises EngineError if another process's Java has ended, or if the session is stopped: an ended `spark-submit`
+        leaves its driver's Python running.
         """
         refuse_ended()
         if time.monotonic() - self._checked_at >= _CHECK_INTERVAL:
-            with spark_errors("Spark is not there any more"):
+            with spark_errors("Spark is no longer available"):
                 if self._context._jsc.sc().isStopped():
-                    raise EngineError("Spark is not there any more: its session is stopped")
+                    raise EngineError("Spark is no longer available: its session is stopped")
             self._checked_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""The local Spark that a command starts for itself. PySpark is imported late."""
+"""The local Spark of one command. PySpark is imported late."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*,4]"
-"""All cores; a task whose worker has ended is tried again."""
+"""All cores; a task whose worker has ended is retried."""
 SETTINGS = {
-    # A load's tasks must not keep those of a batch waiting.
+    # Tasks of loads must not delay tasks of batches.
     "spark.scheduler.mode": "FAIR",
-    # Files are read and written by Python; Java only passes on where tasks find their items. Spark takes no less.
+    # Python reads and writes files; Java only passes the locations of items. Spark accepts no less memory.
     "spark.driver.memory": "512m",
 }
 
 
 def start_apart(master: str, settings: Mapping[str, str]) -> SparkSession:
-    """Return a new local session, whose Java signals to end do not reach."""
+    """Return a new local session, whose Java does not receive this process's signals."""
     from logicalrep.spark.java import launch_apart
     from logicalrep.spark.sessions import start_session
 

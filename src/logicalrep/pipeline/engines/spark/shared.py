@@ -1,4 +1,4 @@
-"""A Spark that several processes of this machine share by Spark Connect. PySpark is imported late."""
+"""A Spark that several processes of this machine share over Spark Connect. PySpark is imported late."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
-"""Spark's environment variable for what a client has to know, so that no other user of the machine runs tasks."""
+"""Spark's environment variable for the clients' token, without which other users of the machine could run tasks."""
 _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _POOLS = '<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>'
-"""Spark Connect has no other pool: the tasks of all its clients take turns in it."""
+"""Spark Connect uses only the default pool: the tasks of all clients take turns in it."""
 _GIGABYTE = 1 << 30
 
 
 class SharedSpark(Protocol):
-    """A Spark of another process, as one that shares it has it."""
+    """A Spark of another process, seen from a process that shares it."""
 
     def query_url(self) -> str:
         """Return the URL of its Spark Connect, once it has started. Raises EngineError if it does not start."""
         ...
 
     def has_ended(self, within: float) -> bool:
-        """Return whether the Spark of the last URL has ended, or is known to within some seconds."""
+        """Return whether the Spark of the last URL has ended, or ends within the given seconds."""
         ...
 
 
 def connect(shared: SharedSpark) -> SparkSession:
-    """Return a session of a shared Spark. Raises EngineError if that does not start, or PySpark lacks what it needs."""
+    """Return a session of a shared Spark. Raises EngineError if the Spark does not start, or PySpark lacks packages."""
     url = shared.query_url()
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     session: Any = ConnectSession.builder.remote(url).create()
-    # It is on this machine: what does not answer is gone, and another one has another URL.
+    # The server is on this machine: if it does not answer it has ended, and a new server has another URL.
     session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
     connect_session: SparkSession = session
     return connect_session
 
 
 class ServedSpark:
-    """A local Spark with a server of Spark Connect on this machine, which starts once it is needed.
+    """A local Spark with a Spark Connect server, which starts when it is needed.
 
     Example:
         >>> with ServedSpark(3) as spark:
@@ -58,9 +58,9 @@ class ServedSpark:
     """
 
     def __init__(self, clients: int) -> None:
-        """Start nothing yet; `clients` is the number of processes that share it."""
+        """Start nothing yet; `clients` is the number of sharing processes."""
         self.starts = 0
-        """The number of times that it was started."""
+        """The number of starts."""
         self._clients = clients
         self._session: SparkSession | None = None
         self._url = ""
@@ -76,9 +76,9 @@ class ServedSpark:
                     self._session.stop()
 
     def query_url(self) -> str:
-        """Return the URL of the server; start Spark if it is not there, or its Java has ended.
+        """Return the server's URL; start Spark if it has not started, or its Java has ended.
 
-        Raises EngineError if it does not start.
+        Raises EngineError if Spark does not start.
         """
         with self._lock:
             if self.has_ended():
@@ -93,7 +93,7 @@ class ServedSpark:
             return self._url
 
     def has_ended(self) -> bool:
-        """Return whether its Java has ended; false if it is not there."""
+        """Return whether its Java has ended; false before the start."""
         return self._session is not None and java_has_ended(within=0)
 
     def _start(self) -> str:
@@ -117,6 +117,6 @@ class ServedSpark:
         return f"sc://localhost:{getattr(service, 'MODULE$').localPort()}/;token={token}"
 
     def _heap(self) -> int:
-        """Return the gigabytes that its Java may have: one for each client, but half of the machine's at most."""
+        """Return the gigabytes of Java's heap: one for each client, but at most half of the machine's memory."""
         of_machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return max(1, min(self._clients, of_machine // 2 // _GIGABYTE))

@@ -1,4 +1,4 @@
-"""The start of the engine of Spark: the session, and what it needs. PySpark is imported late."""
+"""The start of the Spark engine, with its session. PySpark is imported late."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SPARK_VARIABLES = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-"""The environment variables that `spark-submit`, and sessions of Spark Connect, set."""
+"""The environment variables that `spark-submit` and Spark Connect sessions set."""
 _CHECK_INTERVAL = 0.1
-"""The longest time until the start of Spark sees that it is to end, or that Java has ended, in seconds."""
+"""The most seconds until the start of Spark notices that it must stop, or that Java has ended."""
 
 
 def is_spark_available() -> bool:
-    """Return whether the program has a session, `spark-submit` runs it, or its environment names a Spark Connect.
+    """Return whether the program has a session, runs in `spark-submit`, or its environment names a Spark Connect.
 
-    PySpark is not imported for it.
+    It does not import PySpark.
     """
     pyspark = sys.modules.get("pyspark")
     has_context = pyspark is not None and pyspark.SparkContext._active_spark_context is not None
@@ -54,18 +54,17 @@ def start_spark(
     observer: Observer,
     shared: SharedSpark | None = None,
 ) -> Iterator[Engine]:
-    """Yield an engine on the active session, on that of the environment, or on a new local one, which ends with it.
+    """Yield an engine on the active session, the environment's session, or a new local session, which ends with it.
 
-    A session that is not new is checked: what the executors need, and whether they reach the destination. With
-    `shared`, the Spark that another process of this machine has started is in place of a new local one.
+    A session that is not new is checked: whether its executors can run tasks and reach the destination. With `shared`,
+    the Spark of another process of this machine replaces a new local one.
 
     Raises:
-        StateError: the destination is a local folder, and the executors elsewhere would write into folders of their
-            own.
+        StateError: the destination is a local folder, and executors on other machines would write into their own.
         ExecutorError: an executor cannot run tasks.
         UnreachedError: an executor does not reach the destination.
         EngineError: Spark does not start.
-        EngineEndedError: the Java of the local session has ended; another call starts another one.
+        EngineEndedError: the Java of the local session has ended; another call starts another session.
         Ended: `stop` was set before Spark had started.
     """
     from pyspark.sql import SparkSession
@@ -86,7 +85,7 @@ def start_spark(
     with ExitStack() as stack:
         try:
             with spark_errors("Spark does not start"):
-                # PySpark started by the main thread would take over its handling of Ctrl-C: it starts in another one.
+                # In the main thread, PySpark would replace the handler of Ctrl-C: start it in another thread.
                 if is_ours:
                     start = partial(start_apart, LOCAL, SETTINGS) if shared is None else partial(connect, shared)
                     spark = call_watched(start, check_stop, _CHECK_INTERVAL)
@@ -121,7 +120,7 @@ def start_spark(
             yield engine
         except EngineEndedError as error:
             if not is_ours:
-                # The session belongs to the program, which has to make another one.
+                # The session belongs to the program, which must start another one.
                 raise EngineError(error.description) from error
             forget()
             raise
@@ -129,16 +128,15 @@ def start_spark(
 
 @contextmanager
 def _stopping(spark: SparkSession) -> Iterator[None]:
-    """Stop a session at the end."""
     try:
         yield
     finally:
-        with suppress(Exception):  # Java may have ended, which the tasks have told.
+        with suppress(Exception):  # Java may have ended, which the tasks report.
             spark.stop()
 
 
 def _executors_elsewhere(spark: SparkSession) -> str:
-    """Return whose executors these are; an empty text if they are in a Java of this process."""
+    """Return the owner of the executors; an empty text if they run in a Java of this process."""
     from pyspark import SparkContext
 
     from logicalrep.spark.executors import is_connect
@@ -151,7 +149,7 @@ def _executors_elsewhere(spark: SparkSession) -> str:
 
 
 def _secrets(settings: ReplicateSettings, storage: Storage) -> list[str]:
-    """Return the secrets that tasks have, in words."""
+    """Return the names of the secrets in tasks, in words."""
     is_sent = {
         "the server's password": bool(settings.connection.secrets),
         "the key of masks": settings.mask_key is not None,
