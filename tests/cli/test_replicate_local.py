@@ -46,7 +46,7 @@ def test_each_of_two_runs_stores_all_rows(shop: Database, tmp_path: Path, withou
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[1:] == [
         "error: [ENGINE_MISSING] pyspark is not installed: run pip install '.[replicate]' in a clone of logicalrep, or "
-        "work without Spark by --engine local"
+        "use --engine local, which needs no Spark"
     ]
     # It is said before anything is made.
     assert shop.rows("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []

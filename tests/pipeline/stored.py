@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from logicalrep.pipeline.engines.engine import Here
+from logicalrep.pipeline.engines.engine import LocalValue
 from logicalrep.pipeline.formats import opening
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
@@ -75,8 +75,8 @@ class PicklingTasks:
     def run_together(self, function: Callable[[Any], Any], item: Any, nbytes: int) -> Any:
         return self.run(function, [item], nbytes)[0]
 
-    def share(self, value: Any) -> AbstractContextManager[Here[Any]]:
-        return nullcontext(Here(value))
+    def share(self, value: Any) -> AbstractContextManager[LocalValue[Any]]:
+        return nullcontext(LocalValue(value))
 
     def check(self) -> None:
         pass

@@ -185,7 +185,7 @@ def test_an_index_that_misses_rows_makes_no_row_twice(tmp_path: Path, monkeypatc
     with monkeypatch.context() as wrong:
         wrong.setattr(KeyIndex, "find", find_less)
         followed.change()
-    assert [text for text in followed.said if "did not have all rows" in text]
+    assert [text for text in followed.said if "lacked rows" in text]
     named = followed.log.files.keys() | {file.path for file in followed.log.removed}
     assert {path.name for path in (tmp_path / "lake").rglob("part-*.parquet")} <= named
     followed.change()

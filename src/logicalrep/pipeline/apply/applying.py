@@ -21,7 +21,7 @@ from logicalrep.pipeline.apply.ending import Ending, may_have_current_rows, redu
 from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_files, rewrite, write_versions
-from logicalrep.pipeline.engines.engine import Engine, Here, SequentialEngine, Shared
+from logicalrep.pipeline.engines.engine import Engine, LocalValue, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.index.key_index import Rows
@@ -246,7 +246,7 @@ def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
     is_large = bool(files) if work.has_index else _rewriting_cost(work, effect, files, {}) > max_bytes
     if is_large and work.table.key is not None and not effect.replaces_all:
         return effect
-    return _checked(work, effect, rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True)))
+    return _checked(work, effect, rewrite(_rewriting(work, effect, LocalValue(effect), files, files, writes_new=True)))
 
 
 def _lacks_texts(table: TableSpec, effect: Reduced) -> bool:
@@ -280,7 +280,7 @@ def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, indexed_
     files.sort(key=lambda file: -file.size)
     size, limits = _rewriting_cost(work, effect, files, indexed_rows), work.storage.limits
     if max(size, effect.nbytes) <= limits.in_process_bytes:
-        item = _rewriting(work, effect, Here(effect), files, files, writes_new=True, indexed_rows=indexed_rows)
+        item = _rewriting(work, effect, LocalValue(effect), files, files, writes_new=True, indexed_rows=indexed_rows)
         return _merge_rewritten(engine.run(rewrite, [item], size))
     # Without a key, only the number of removed equal rows is known, for all files together.
     count = max(-(-size // limits.part_bytes), 1) if work.table.key is not None else 1

@@ -97,7 +97,6 @@ def _versions(events: Events, schema: pa.Schema) -> Reduced:
 
 
 def _copies_of_stored(events: Events, origins: _Ints) -> tuple[pa.Table, _Ints, dict[str, _Bools]]:
-    """Return rows that take all of their values from stored rows."""
     schema = events.new_rows.schema
     rows = pa.table([pa.nulls(len(origins), field.type) for field in schema], schema=schema)
     return rows, origins, {name: np.ones(len(origins), bool) for name in schema.names}

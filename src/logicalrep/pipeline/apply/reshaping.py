@@ -140,7 +140,6 @@ def _reshape_file(work: _Reshaping) -> list[DataFile]:
 
 
 def _rename_in_file(work: _Reshaping) -> list[DataFile]:
-    """Rewrite a file of changes if a row names a renamed column."""
     unchanged = read_rows(work.storage, work.folder, work.file, work.old_table.stored, ["_unchanged"]).column(0)
     renamed = pa.array(_renamed_changes(work.old_table, work.new_table), pa.string())
     is_named = pc.any(pc.is_in(pc.list_flatten(unchanged), renamed)).as_py()

@@ -12,7 +12,7 @@ from typing import Literal, Self, TypeVar
 
 from logicalrep.pipeline.engines.engine import HAS_ENDED, Engine, EngineError, Shared
 from logicalrep.pipeline.engines.memory import releasing_memory
-from logicalrep.pipeline.engines.outcomes import run_here
+from logicalrep.pipeline.engines.outcomes import run_in_process
 from logicalrep.pipeline.limits import Limits
 from logicalrep.postgres.retries import Ended
 
@@ -77,7 +77,6 @@ class BySizeEngine:
         self._context.__exit__(kind, error, traceback)
 
     def check(self) -> None:
-        """Raise the error of an engine that did not start, or has ended."""
         self._refuse_ended()
         if self._other.done():
             self._other.result().check()
@@ -87,14 +86,14 @@ class BySizeEngine:
             with releasing_memory():
                 return self._wait_for_other().run(function, items, nbytes)
         with self._turns[function.__module__]:
-            return [run_here(function, item) for item in items]
+            return [run_in_process(function, item) for item in items]
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         if nbytes > self._most_bytes:
             with releasing_memory():
                 return self._wait_for_other().run_together(function, item, nbytes)
         with self._turns[function.__module__]:
-            return run_here(function, item)
+            return run_in_process(function, item)
 
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
         """Yield a holder of the other engine: items with a shared value are never little work."""

@@ -28,7 +28,7 @@ class Shared(Protocol[_Shared]):
 
 
 @dataclass(frozen=True, slots=True)
-class Here(Generic[_Result]):
+class LocalValue(Generic[_Result]):
     """A value in the same process."""
 
     value: _Result
@@ -115,7 +115,7 @@ class SequentialEngine:
         return function(item)
 
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
-        return nullcontext(Here(value))
+        return nullcontext(LocalValue(value))
 
     def check(self) -> None:
         """Do nothing: there is nothing to start."""

@@ -20,7 +20,7 @@ from typing import Self, TypeVar
 
 from logicalrep.pipeline.engines.engine import HAS_ENDED, TRIES, EngineError, Shared
 from logicalrep.pipeline.engines.memory import release_memory
-from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of, run_here
+from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of, run_in_process
 from logicalrep.pipeline.engines.shared_files import shared_by_file
 from logicalrep.pipeline.limits import Limits
 from logicalrep_runtime.errors import LogicalRepError
@@ -88,14 +88,13 @@ class LocalEngine:
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         if nbytes > self._limits.sent_bytes:
             with self._in_this_process:
-                return run_here(function, item)
+                return run_in_process(function, item)
         return self._run(function, item, nbytes)
 
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
         return shared_by_file(value)
 
     def check(self) -> None:
-        """Raise EngineError if the engine has ended."""
         if self._has_ended:
             raise EngineError(HAS_ENDED)
 

@@ -36,7 +36,6 @@ class Caught:
     """A function that returns errors: of a raised error, Spark would retry and then pass on only the text."""
 
     def __init__(self, function: Callable[[Any], object]) -> None:
-        """Take the function."""
         self._function = function
 
     def __call__(self, item: object) -> Outcome:
@@ -71,7 +70,7 @@ def result_of(outcome: Outcome) -> Any:
     return result
 
 
-def run_here(function: Callable[[_Item], _Result], item: _Item) -> _Result:
+def run_in_process(function: Callable[[_Item], _Result], item: _Item) -> _Result:
     """Return the result of the function in this process. Raises the errors of every engine."""
     for _ in range(TRIES):
         try:

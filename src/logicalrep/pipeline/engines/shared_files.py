@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
-from logicalrep.pipeline.engines.engine import EngineError, Here, Shared
+from logicalrep.pipeline.engines.engine import EngineError, LocalValue, Shared
 from logicalrep.pipeline.engines.memory import release_memory
 from logicalrep.pipeline.engines.outcomes import Outcome, pickled
 
@@ -67,7 +67,7 @@ class _SharedInFile(Generic[_Value]):
 @functools.lru_cache(maxsize=1)
 def _read_shared(path: str, number: int) -> Shared[Any]:
     """Return a value of another process; many consecutive items have the same value."""
-    return Here(pickle.loads(Path(path).read_bytes()))
+    return LocalValue(pickle.loads(Path(path).read_bytes()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def refuse_missing(name: EngineName, *, over_connect: bool = False) -> None:
     missing = find_missing(("pyspark", "py4j", *(["grpc"] if over_connect else [])))
     if missing is not None:
         raise EngineError(
-            f"{missing} is not installed: {installing(extra)}, or work without Spark by --engine local",
+            f"{missing} is not installed: {installing(extra)}, or use --engine local, which needs no Spark",
             code="ENGINE_MISSING",
         )
 

@@ -121,7 +121,6 @@ class KeyIndex:
 
     @property
     def size(self) -> int:
-        """The bytes of the files."""
         return sum(run.size for run in self._runs)
 
     def has_key_of(self, table: TableSpec) -> bool:

@@ -124,7 +124,6 @@ class TableIndex:
     """The index of a table. Its errors fail nothing: a batch finds missing rows without it."""
 
     def __init__(self, name: str, path: Path, indexes: KeyIndexes, warn: Callable[[str], None], limits: Limits) -> None:
-        """Take the table's folder at the destination, and the index's folder."""
         self._limits = limits
         self._name, self._path, self._indexes, self._warn = name, path, indexes, warn
         self._index: KeyIndex | None = None

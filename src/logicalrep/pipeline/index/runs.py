@@ -117,7 +117,6 @@ class Run:
         return _between(np.concatenate([no_entries(), *read]), least, most)
 
     def _read(self, blocks: NDArray[np.int64]) -> Iterator[Entries]:
-        """Yield the entries of blocks, adjacent blocks together."""
         if not len(blocks):
             return
         ends = np.append(np.flatnonzero(np.diff(blocks) != 1), len(blocks) - 1).tolist()
@@ -182,7 +181,6 @@ def write_run(path: Path, parts: Iterator[Entries], limits: Limits) -> Run:
 
 class InMemory:
     def __init__(self, entries: Entries) -> None:
-        """Take sorted entries."""
         self._entries, self.count = entries, len(entries)
 
     def between(self, least: int, most: int) -> Entries:

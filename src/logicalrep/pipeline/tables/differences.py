@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from logicalrep.observe.events import WarningIssued
-from logicalrep.pipeline.apply.other_settings import change_partitions, change_write_mode
+from logicalrep.pipeline.apply.setting_changes import change_partitions, change_write_mode
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.proof import ATTACHED, latest_description, reason_to_load
 from logicalrep.pipeline.run_context import RunContext

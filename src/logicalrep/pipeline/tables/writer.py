@@ -144,7 +144,7 @@ class TableWriter:
 
     def put_merge(self, merge: BegunMerge) -> bool:
         """Commit a finished merge; return False if it failed because its files changed."""
-        return self._run(merge.stored, merge.put)
+        return self._run(merge.stored, merge.commit)
 
     def update_index(self, stored: StoredTable) -> bool:
         """Add missing files to the index of a stored table's keys; return whether files were missing."""

@@ -22,7 +22,7 @@ class BegunMerge:
     work: Merge
     merged: Future[Merged]
 
-    def put(self) -> bool:
+    def commit(self) -> bool:
         """Commit the merge; return False if a batch has changed the merged files too much.
 
         Raises:

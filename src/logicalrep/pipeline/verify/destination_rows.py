@@ -25,7 +25,6 @@ class DestinationRows:
     """The rows of the latest version of a stored table; each method opens the table anew."""
 
     def __init__(self, tables: TableFormat, folder: str) -> None:
-        """Take the destination's tables, and the table's folder."""
         self.storage, self._tables = tables.storage, tables
         self._folder = folder
         self.table: TableSpec = with_all_text_columns(self._open_table().table)

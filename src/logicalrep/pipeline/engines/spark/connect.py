@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
-from logicalrep.pipeline.engines.engine import HAS_ENDED, EngineError, Here, Shared
+from logicalrep.pipeline.engines.engine import HAS_ENDED, EngineError, LocalValue, Shared
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled
 from logicalrep.pipeline.engines.spark.errors import NO_TASK, java_has_ended, refuse_ended, spark_errors
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
@@ -129,5 +129,5 @@ def _read_shared(storage: Storage, path: str, digest: bytes) -> Shared[Any]:
         if data is None or hashlib.sha256(data).digest() != digest:
             raise DamagedError(f"{storage.uri_of(path)} is not what this run has written")
         _last.clear()
-        _last[digest] = Here(pickle.loads(data))
+        _last[digest] = LocalValue(pickle.loads(data))
     return _last[digest]

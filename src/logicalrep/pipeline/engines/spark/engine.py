@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from logicalrep.pipeline.engines.engine import EngineEndedError, Shared
-from logicalrep.pipeline.engines.outcomes import Outcome, result_of, run_here
+from logicalrep.pipeline.engines.outcomes import Outcome, result_of, run_in_process
 from logicalrep.pipeline.engines.spark.jobs import SparkJobs
 from logicalrep.pipeline.limits import Limits
 
@@ -27,7 +27,6 @@ class SparkEngine:
     """
 
     def __init__(self, jobs: SparkJobs, limits: Limits = Limits()) -> None:
-        """Take the jobs of the session, and the limits of the run."""
         self._limits = limits
         self._spark_jobs = jobs
         self._waiting: list[_WaitingItem] = []
@@ -48,7 +47,7 @@ class SparkEngine:
         """
         if nbytes > self._limits.sent_bytes:
             with self._in_this_process:
-                return run_here(function, item)
+                return run_in_process(function, item)
         outcome = self._run_in_job(_WaitingItem(function, item, nbytes))
         if outcome is None:
             # Another thread's item may have failed the job.
@@ -112,8 +111,6 @@ class SparkEngine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _WaitingItem:
-    """An item that waits for a job."""
-
     function: Callable[[Any], object]
     item: Any
     nbytes: int

@@ -52,7 +52,7 @@ class ClassicJobs:
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
-        self._is_here = str(self._context.master).startswith("local")
+        self._is_on_this_machine = str(self._context.master).startswith("local")
         self._checked_at = 0.0
 
     def run(self, function: Callable[[Any], object], items: Sequence[Any], *, apart: bool) -> list[Outcome]:
@@ -61,7 +61,7 @@ class ClassicJobs:
             tasks = len(items) if apart else min(len(items), 2 * self._context.defaultParallelism)
             # Each kind of work has its pool: with the fair scheduler, tasks of loads and of batches take turns.
             self._context.setLocalProperty("spark.scheduler.pool", function.__module__)
-            if not self._is_here:
+            if not self._is_on_this_machine:
                 outcomes: list[Outcome] = self._context.parallelize(items, tasks).map(Caught(function)).collect()
                 return outcomes
             with shared_file() as (file, path), shared_file() as (_, answers):
@@ -71,7 +71,7 @@ class ClassicJobs:
 
     def share(self, value: _Value) -> AbstractContextManager[Shared[_Value]]:
         """Share a value in a file, or in a broadcast variable for executors on other machines."""
-        return shared_by_file(value) if self._is_here else self._broadcast(value)
+        return shared_by_file(value) if self._is_on_this_machine else self._broadcast(value)
 
     @contextmanager
     def _broadcast(self, value: _Value) -> Iterator[Shared[_Value]]:

@@ -81,19 +81,19 @@ def start_spark(
         refuse_ended()
 
     active = SparkSession.getActiveSession()
-    is_ours = active is None and not is_spark_available()
+    is_new = active is None and not is_spark_available()
     with ExitStack() as stack:
         try:
             with spark_errors("Spark does not start"):
                 # In the main thread, PySpark would replace the handler of Ctrl-C: start it in another thread.
-                if is_ours:
+                if is_new:
                     start = partial(start_apart, LOCAL, SETTINGS) if shared is None else partial(connect, shared)
                     spark = call_watched(start, check_stop, _CHECK_INTERVAL)
                 else:
                     spark = active or call_watched(SparkSession.builder.getOrCreate, check, _CHECK_INTERVAL)
-                executors = "" if is_ours else _executors_elsewhere(spark)
+                executors = "" if is_new else _executors_elsewhere(spark)
             stack.enter_context(quiet_end())
-            if is_ours:
+            if is_new:
                 stack.enter_context(_stopping(spark))
             if storage.is_local and executors and not settings.shared_folder:
                 raise StateError(
@@ -101,7 +101,7 @@ def start_spark(
                     "store, or add --shared-folder if all of them mount it",
                     code="DESTINATION_NOT_SHARED",
                 )
-            if not is_ours:
+            if not is_new:
 
                 def check_session() -> None:
                     check_executors(spark, "replicate", passing(observer, WarningIssued))
@@ -119,7 +119,7 @@ def start_spark(
                 check_destination(engine, storage, is_shared_folder=settings.shared_folder)
             yield engine
         except EngineEndedError as error:
-            if not is_ours:
+            if not is_new:
                 # The session belongs to the program, which must start another one.
                 raise EngineError(error.description) from error
             forget()
@@ -149,7 +149,6 @@ def _executors_elsewhere(spark: SparkSession) -> str:
 
 
 def _secrets(settings: ReplicateSettings, storage: Storage) -> list[str]:
-    """Return the names of the secrets in tasks, in words."""
     is_sent = {
         "the server's password": bool(settings.connection.secrets),
         "the key of masks": settings.mask_key is not None,
