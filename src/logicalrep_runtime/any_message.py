@@ -55,9 +55,7 @@ class StructChoice:
 
     struct: DataclassStruct[Any]
     first: bytes = b""
-    """The first bytes that the message may have; empty for any."""
     fact: tuple[str, str] = ("", "")
-    """A session fact and its value."""
     constant: tuple[int, Construct, int] | None = None
     """The number of bytes before a constant, the constant's Construct, and its value."""
 
@@ -105,8 +103,6 @@ class Discriminated(TypedEntries[_Value], Construct):  # type: ignore[misc]
 
 
 class Whole(TypedEntries[_Value], Subconstruct):  # type: ignore[misc]
-    """Parses a value that must take all bytes, as with construct's Terminated after it."""
-
     def __init__(self, subcon: TypedEntries[_Value]) -> None:
         super().__init__(subcon)
 

@@ -51,7 +51,6 @@ class TypedEntries(Generic[_Value]):
             raise NotImplementedError
 
         def build(self, obj: _Value, **facts: object) -> bytes:
-            """Return a value's bytes."""
             raise NotImplementedError
 
 
@@ -153,8 +152,6 @@ class IfSession(IfPresent):
 
 
 class Typed(Adapter):  # type: ignore[misc]
-    """A value converted to a subclass of its type."""
-
     def __init__(self, subcon: Construct, class_: Callable[[Any], object]) -> None:
         super().__init__(subcon)
         self.type = class_
@@ -298,8 +295,6 @@ def length_or_null(value: Callable[[Container], bytes | None]) -> Callable[[Cont
 
 
 class UntilZero(Subconstruct):  # type: ignore[misc]
-    """Items up to a zero byte in place of an item; no item begins with a zero byte."""
-
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> tuple[object, ...]:
         items = []
         while stream_read(stream, 1, path) != b"\0":
@@ -320,8 +315,6 @@ class UntilZero(Subconstruct):  # type: ignore[misc]
 
 
 class MessageLength(Subconstruct):  # type: ignore[misc]
-    """The length of the whole message without its first `preceding` bytes."""
-
     def __init__(self, subcon: Construct, preceding: int) -> None:
         super().__init__(subcon)
         self.preceding = preceding

@@ -29,7 +29,6 @@ class Conversation(SessionState, Generic[_AnyMessage]):
     """
 
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
-    """Each version's `parse` by the version's number."""
 
     def __init__(self, version: int | None = None, *, encoding: str = "utf-8", **facts: bool | str) -> None:
         """Args:
@@ -56,7 +55,6 @@ class Conversation(SessionState, Generic[_AnyMessage]):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Each session fact's value, such as the expected message."""
         return self._facts
 
     def _set(self, fact: str, value: Any) -> None:
@@ -98,7 +96,6 @@ class Conversation(SessionState, Generic[_AnyMessage]):
         return self.version, layout
 
     def _encoding_after(self, data: bytes, layout: MessageLayout, message: object, sender: Sender) -> str:
-        """Return the encoding of texts after a message. Raises DecodeError if Python has no such codec."""
         name, setting, value = layout.tells_encoding or ("", "", "")
         if not name or getattr(message, name) != setting:
             return self.encoding
@@ -167,7 +164,6 @@ class FramedConversation(Conversation[_AnyMessage]):
         return offset
 
     def _framed_size(self, layout: MessageLayout, measure: Integer, offset: int, head: bytes) -> int | None:
-        """Return the length of the whole message in bytes, from its length field at an offset."""
         if len(head) < offset + measure.width:
             return None
         length = int.from_bytes(head[offset : offset + measure.width], measure.order, signed=measure.signed)

@@ -140,7 +140,6 @@ class _Faults:
         return None
 
     def of_cells(self, operations: Operations, operation: Repeat, choose: Choose, owner: object, path: str) -> _Fault:
-        """Find the first cell whose value does not fit its kind."""
         kinds, values = getattr(owner, "kinds", None), getattr(owner, "values", None)
         if not isinstance(kinds, bytes) or not isinstance(values, tuple | list) or len(kinds) != len(values):
             return path, "kinds as bytes and as many values in a tuple", f"{shown(kinds)} and {shown(values)}"
@@ -185,7 +184,6 @@ def _limit(operations: Operations, name: str) -> int:
 
 
 def _bounds(integer: Take) -> tuple[int, int]:
-    """Return the smallest and the largest legal number."""
     if integer.allowed:
         return min(integer.allowed), max(integer.allowed)
     return -(1 << (8 * integer.width - 1)) if integer.signed else 0, (1 << (8 * integer.width - integer.signed)) - 1

@@ -112,7 +112,6 @@ def check_version(version: object, versions: Iterable[int]) -> None:
 
 
 def unknown_argument(owner: type, name: str, names: Iterable[str]) -> TypeError:
-    """Return the error for an unknown argument of a class; its text lists the known arguments."""
     return TypeError(f"{owner.__name__} has no argument {name!r}: its arguments are {', '.join(names)}")
 
 

@@ -18,7 +18,6 @@ class PartLayout:
 
     name: str
     since: int = 1
-    """The first protocol version with an alternative."""
     operations: Operations = ()
     alternatives: tuple[PartLayout, ...] = ()
     doc: str = ""
@@ -35,7 +34,6 @@ class MessageLayout:
     name: str
     tag: str
     since: int
-    """The first protocol version with the message."""
     also_since: int = 0
     """The version before `since` from which on servers send the message nevertheless; 0 if they do not."""
     also_when: str = ""
@@ -46,22 +44,17 @@ class MessageLayout:
     callbacks: tuple[str, ...] = ()
     """The output plugin's callbacks that send the message."""
     places: tuple[str, ...] = ()
-    """The message's legal blocks, `outside` between blocks; () for anywhere. For a message of both sides
-    these apply to the server, whose messages alone open and close blocks."""
+    """The legal blocks, `outside` between blocks; () for anywhere. For a message of both sides, the server's."""
     opens: str = ""
-    """The block that the message opens."""
     closes: tuple[str, ...] = ()
-    """The blocks that the message closes, whichever is open."""
     when: Sequence[str] = ()
     """The session fact and its value that distinguish messages with the same tag; () for always."""
     sets: str = ""
-    """The session fact that becomes true, or the fact and its new value: `expected = password`."""
     tells_encoding: tuple[str, ...] = ()
     """The field that names a setting, the setting for the session's encoding, and the field with its value."""
     carries: str = ""
     """The protocol of the message in the last field, in a replication session."""
     clears: str = ""
-    """The session fact that becomes false."""
     describes: str = ""
     """The field with the number of the described object; later messages refer to the object by the number."""
     transaction: str = ""
@@ -78,7 +71,6 @@ class MessageLayout:
         return tuple(flat(self.operations))
 
     def reference_fields(self, version: int) -> list[str]:
-        """Return a version's fields that refer to described objects by number."""
         return [row.name for row in self.fields if row.name in self.looks_up and row.since <= version]
 
     def is_sent_in(self, version: int, facts: Mapping[str, bool]) -> bool:
@@ -89,20 +81,15 @@ class MessageLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolLayout:
-    """All layouts of a protocol."""
-
     name: str
     versions: tuple[int, ...]
     version_names: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """The names of versions, such as `3.2`, if not their numbers."""
     outside: str = "outside of all blocks"
     """The place between blocks in a sentence."""
     session: Mapping[str, str]
-    """The session facts, each with its meaning."""
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """The values of session facts that are not true or false, the initial value first."""
     encodings: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Python's codecs by the names of encodings in messages."""
     tracked: tuple[str, ...]
     """The session facts that messages set and clear. The other facts are arguments of a decoder."""
     parse_arguments: tuple[str, ...]
@@ -114,17 +101,13 @@ class ProtocolLayout:
         return self.version_names.get(version, str(version))
 
     def message(self, tag: int, sender: str = "server") -> MessageLayout | None:
-        """Return the message with that tag; None if there is none."""
         for message in self.messages:
             if message.tag == chr(tag) and message.sender in (sender, "both"):
                 return message
         return None
 
     def find(self, data: bytes, version: int, sender: str, facts: Mapping[str, Any]) -> MessageLayout | None:
-        """Return the layout of a message from its bytes; None if there is none.
-
-        Session facts, or a constant in the message, distinguish messages that share a tag or have none.
-        """
+        """None if there is none. Session facts, or a constant in the message, distinguish messages that share a tag."""
         candidates = [
             message
             for message in self.messages
@@ -138,7 +121,6 @@ class ProtocolLayout:
         return next((message for message in candidates if message.tag), None)
 
     def _value(self, facts: Mapping[str, Any], name: str) -> Any:
-        """Return a session fact's value; the initial value if it is not in `facts`."""
         return facts.get(name, self.values[name][0])
 
     def _begins(self, message: MessageLayout, data: bytes, version: int) -> bool:

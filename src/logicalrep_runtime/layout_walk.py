@@ -38,12 +38,8 @@ from logicalrep_runtime.operations import (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A row of a message."""
-
     path: str
-    """The row's path in the message, such as `new.cells[2].length`."""
     offset: int
-    """The offset of the row's first byte in the message."""
     data: bytes
     operation: Operation
     value: object
@@ -61,8 +57,7 @@ def walk(
 ) -> Iterator[Step]:
     """Yield each row of a whole message. Raises DecodeError at the first fault, after the rows before the fault.
 
-    `facts` has session facts by name, false by default. `strict` refuses, as `parse` does, messages of later versions
-    that servers send nevertheless.
+    `facts` are false by default. `strict` refuses messages of later versions that servers send nevertheless.
     """
     message = _message(protocol, version, data, sender, facts)
     if message.since > version and (strict or not message.is_sent_in(version, facts)):
@@ -128,8 +123,6 @@ def _later_version_error(protocol: ProtocolLayout, version: int, message: Messag
 
 
 class _Walker:
-    """A walk through one message: the current offset, and the context for errors."""
-
     def __init__(
         self,
         protocol: ProtocolLayout,
@@ -155,7 +148,6 @@ class _Walker:
         yield from self.rows(operations, prefix, {})
 
     def rows(self, operations: Operations, prefix: str, measured: dict[str, int]) -> Iterator[Step]:
-        """Yield the rows of operations. `measured` has the layout's measures so far."""
         for operation in of_version(operations, self.version):
             path = prefix + operation.name
             match operation:
@@ -175,7 +167,6 @@ class _Walker:
                     yield from self.once(operation, path, measured)
 
     def repeat(self, operation: Repeat, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
-        """Yield the rows of a list's items, and of a zero byte that ends them."""
         if operation.count:
             for index in range(measured[operation.count]):
                 yield from self.once(operation.body, f"{path}[{index}]", measured)
@@ -188,7 +179,6 @@ class _Walker:
         yield Step(path, offset, self.take(1, path), operation, 0)
 
     def check_measure(self, measure: Measure, count: int, step: Step) -> None:
-        """Raise DecodeError for an impossible measure."""
         length = len(self.data) - measure.preceding
         if not measure.of and count != length:
             raise self.error(step.path, step.offset, str(length), str(count))
@@ -200,7 +190,6 @@ class _Walker:
         return self.offset < len(self.data) and self.data[self.offset] in values
 
     def once(self, operation: Operation, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
-        """Yield one row, or all rows of a part."""
         match operation:
             case Integer():
                 yield self.integer(operation, path)
@@ -222,7 +211,6 @@ class _Walker:
                 yield from self.layout(self.read_choice(self.protocol.parts[operation.part], path), f"{path}.")
 
     def read_choice(self, part: PartLayout, path: str) -> Operations:
-        """Return the operations of the alternative that begins with the next byte."""
         alternatives = {
             tag_of(alternative).code: alternative for alternative in of_version(part.alternatives, self.version)
         }

@@ -11,7 +11,6 @@ _Since = TypeVar("_Since", Operation, PartLayout)
 
 
 def of_version(items: tuple[_Since, ...], version: int) -> tuple[_Since, ...]:
-    """Return a version's operations or alternatives."""
     return tuple(
         item
         for item in items
@@ -33,7 +32,6 @@ def allowed_by(integer: Integer) -> tuple[int, ...]:
 
 
 def legal_of(integer: Integer) -> str:
-    """Return the legal values of an integer in words."""
     return choice_of(allowed_by(integer)) if integer.is_character else either(allowed_by(integer))
 
 
@@ -46,7 +44,6 @@ def bytes_of(count: int) -> str:
 
 
 def byte_text(value: int) -> str:
-    """Return a byte's character in quotes, or its number."""
     return f"'{chr(value)}'" if 0x20 < value < 0x7F else f"0x{value:02X}"
 
 

@@ -16,10 +16,7 @@ def setters(cls: type) -> tuple[Callable[[object, object], None], ...]:
 
 
 def flags_of(name: str, flags: int | None, bits: Mapping[str, tuple[int, bool | None]]) -> int:
-    """Return `flags`, or the number composed of `bits`. Raises ValueError if the two contradict each other.
-
-    `bits` has each bit's mask and value by name; None for an omitted value.
-    """
+    """Return `flags`, or the sum of `bits` (mask and value by name). Raises ValueError if the two contradict."""
     number = sum(bit for bit, value in bits.values() if value) if flags is None else flags
     for bit_name, (bit, value) in bits.items():
         if value is not None and bool(number & bit) is not bool(value):

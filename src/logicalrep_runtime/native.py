@@ -55,11 +55,7 @@ _LOG = logging.getLogger("logicalrep")
 def reader(
     protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str = "server"
 ) -> Callable[..., Any] | None:
-    """Return the native `read(data, encoding, *facts)` of a version's messages; None without a native reader.
-
-    `read` returns None for invalid bytes, and takes facts in the order of `parse`. `namespace` has the version's
-    classes.
-    """
+    """Return the native `read(data, encoding, *facts)`, or None. `read` returns None for invalid bytes."""
     module = _module()
     tags = [layout.tag for layout in _sent_by(protocol, sender)]
     if module is None or len(tags) != len(set(tags)) or any(len(tag) != 1 for tag in tags):
@@ -113,7 +109,6 @@ def _check(operation: Operation) -> None:
 
 
 def table(protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str) -> tuple[Any, ...]:
-    """Return the table of one side's messages in a version."""
     source = _Source(protocol, version, namespace)
     messages = []
     for layout in _sent_by(protocol, sender):
@@ -127,8 +122,6 @@ def table(protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], 
 
 
 class _Source:
-    """Makes the programs of one version's layouts."""
-
     def __init__(self, protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any]) -> None:
         self.protocol = protocol
         self.version = version
@@ -145,8 +138,6 @@ class _Source:
 
 
 class _ClassProgram:
-    """Makes the operations of one class."""
-
     def __init__(self, source: _Source, class_: type[Any]) -> None:
         self.source = source
         self.types = {field.name: str(field.type).removesuffix(" | None") for field in fields(class_)}
@@ -212,7 +203,6 @@ class _ClassProgram:
         raise _UnknownError(body.kind)
 
     def choices(self, measure: int, part: PartLayout) -> tuple[Any, ...]:
-        """Convert a part of alternatives: a tag, and for some tags a size and a value."""
         kinds: dict[bool, bytes] = {True: b"", False: b""}
         width = 4
         for alternative in self.source.of_version(part.alternatives):

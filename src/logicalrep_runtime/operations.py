@@ -17,7 +17,6 @@ class Operation:
     kind: ClassVar[str]
 
     name: str
-    """The row's name."""
     type: str = ""
     """The type in the documentation, such as `Int32 (Oid)`."""
     since: int = 1
@@ -37,24 +36,17 @@ class Integer(Operation):
     """An integer of a fixed width."""
 
     width: int
-    """Bytes."""
     order: Literal["big", "little"] = "big"
-    """The order of the bytes."""
     signed: bool = False
     is_character: bool = False
-    """Whether the byte is a character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Take(Integer):
-    """Takes an integer."""
-
     kind: ClassVar[str] = "take"
 
     allowed: tuple[int, ...] = ()
-    """The legal values; () for any."""
     refused: tuple[int, ...] = ()
-    """The illegal values, if all other values are legal."""
     flags: Mapping[int, str] = field(default_factory=dict, hash=False)
     """The masks with a name; other bits are legal too."""
     wrapper: Callable[[int], Any] | None = None
@@ -63,13 +55,10 @@ class Take(Integer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant(Integer):
-    """Takes an integer that is constant."""
-
     kind: ClassVar[str] = "constant"
 
     code: int
     is_length: bool = False
-    """Whether the constant is also the message's length."""
 
     @property
     def is_attribute(self) -> bool:
@@ -83,9 +72,7 @@ class Measure(Integer):
     kind: ClassVar[str] = "measure"
 
     of: str = ""
-    """The name of the measured operation; empty for the message, from the measure on."""
     nullable: bool = False
-    """Whether -1 means that the operation has no value."""
     preceding: int = 0
     """The number of bytes before the message's measure (its tag), which the measure does not count."""
 
@@ -96,8 +83,6 @@ class Measure(Integer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Operation):
-    """Takes text up to a zero byte."""
-
     kind: ClassVar[str] = "text"
 
 
@@ -108,7 +93,6 @@ class Bytes(Operation):
     kind: ClassVar[str] = "bytes"
 
     count: str = ""
-    """The measure's name; empty for the rest of the message."""
     size: int = 0
     """The fixed number of bytes; 0 if measured, or for the rest of the message."""
     nullable: bool = False
@@ -117,8 +101,6 @@ class Bytes(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group(Operation):
-    """Runs the operations of a part."""
-
     kind: ClassVar[str] = "group"
 
     part: str
@@ -160,7 +142,6 @@ Operations = tuple[Operation, ...]
 
 
 def flat(operations: Operations) -> Iterator[Operation]:
-    """Yield the operations of rows, in the order of the documentation's table."""
     for operation in operations:
         if isinstance(operation, Conditional):
             yield from flat(operation.body)

@@ -9,7 +9,6 @@ from functools import partial
 from typing import NewType, Self
 
 Buffer = bytes | bytearray | memoryview
-"""The types that the codecs read from."""
 
 Oid = NewType("Oid", int)
 """The number of a catalog object, 0 to 2^32-1."""

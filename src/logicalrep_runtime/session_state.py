@@ -39,7 +39,6 @@ class SessionState:
         raise NotImplementedError
 
     def _apply(self, layout: MessageLayout, message: object) -> None:
-        """Apply the message's effects to the state."""
         if layout.describes:
             self.described[layout.name][getattr(message, layout.describes)] = message
         if layout.opens:
@@ -63,7 +62,6 @@ class SessionState:
     def _undescribed_error(
         self, data: bytes, layout: MessageLayout, name: str, number: Any, sender: str = "server"
     ) -> DecodeError | None:
-        """Return the error for the first number without a description; None if all were described."""
         described: Collection[int] = self.described[layout.looks_up[name]]
         path = name
         if isinstance(number, tuple):

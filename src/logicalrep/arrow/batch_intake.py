@@ -50,7 +50,6 @@ from logicalrep_runtime.scalars import Lsn, Oid
 _JOINED = 1 << 20
 """Bytes of assembled transactions' memory from which they are handed on."""
 FEWEST_ROWS = 16
-"""The number of adjacent rows from which taking them together is less work."""
 
 _DESCRIBES = tag_mask(bytes([RELATION, TYPE]))
 _FOLLOWED = tag_mask(bytes([BEGIN, COMMIT, RELATION, TYPE]))
@@ -81,15 +80,12 @@ class WholeTransactions:
     sizes: NDArray[np.int64]
     """The bytes of each transaction's messages. Valid once all batches are taken."""
     commits: CommitColumns
-    """The transactions with changes."""
     gids: Mapping[int, str] = field(default_factory=dict)
     """The names of prepared transactions by their commit LSN as in `positions`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WholePrefix:
-    """The whole transactions at the start of a batch; the first may have begun before it."""
-
     messages: int
     commits: NDArray[np.intp]
     commit_lsns: NDArray[np.int64]
@@ -132,7 +128,6 @@ class BatchIntake(Intake[WholeTransactions]):
         self._texts = None if decoder.encoding == "utf-8" else Texts(decoder.encoding)
 
     def describe(self, relations: Iterable[TableDescription]) -> None:
-        """Begin a session in its middle, with the descriptions that the reader of the batches has."""
         batches = list(message_batches_of(preamble(relations)))
         self._pass(batches, Lsn(0))
         self._descriptions = self._assembler.described
@@ -148,7 +143,6 @@ class BatchIntake(Intake[WholeTransactions]):
         yield from self.take_batch(message_batch_in(envelopes))
 
     def take_batch(self, batch: MessageBatch) -> Iterator[Event | WholeTransactions]:
-        """Take a message batch, as `take` takes messages."""
         at = 0
         while at < len(batch):
             if self._is_outside and self._texts is None:
@@ -179,7 +173,6 @@ class BatchIntake(Intake[WholeTransactions]):
     # Transactions that come whole
 
     def _find(self, batch: MessageBatch) -> _WholePrefix | None:
-        """Return the whole transactions at the start of the batch; None if there are none."""
         tags = batch.tags
         if not self._open and tags[0] != BEGIN:
             return None
@@ -244,7 +237,6 @@ class BatchIntake(Intake[WholeTransactions]):
         self._assembler.committed_whole(descriptions, end_lsn)
 
     def _may_come_whole(self, batch: MessageBatch) -> bool:
-        """Return whether the open transaction, or the transaction at the start of the batch, may still come whole."""
         if not self._open and batch.tags[0] != BEGIN:
             return False
         tags = batch.tags if self._open else batch.tags[1:]
@@ -332,7 +324,6 @@ def _end(event: _Assembled) -> int:
 
 
 def _with_changes(batches: Sequence[MessageBatch], prefix: _WholePrefix) -> CommitColumns:
-    """Return the transactions with changes; the last batch ends with their last commit."""
     changes = np.cumsum(_CHANGES[np.concatenate([batch.tags for batch in batches])])
     before_last = sum(len(batch) for batch in batches[:-1])
     has_changes = np.diff(changes[prefix.commits + before_last], prepend=0) > 0

@@ -28,11 +28,9 @@ class Batching:
         self._waiting: list[MessageBatch] = []
 
     def put_back(self, batch: MessageBatch) -> None:
-        """Take back a chunk's unread messages; they come first in `rest`."""
         self._waiting.insert(0, batch)
 
     def rest(self) -> Iterator[MessageBatch]:
-        """Yield the messages that were in no chunk."""
         yield from self._waiting
         yield from self._batches
 

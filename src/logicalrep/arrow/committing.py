@@ -31,15 +31,12 @@ class Committed:
     sizes: NDArray[np.int64]
     """The bytes of each item's messages. Valid once all rows are taken."""
     rows: Iterator[PositionedRows]
-    """The rows, which can be taken once, here or from `batches`."""
 
     @property
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The record batches alone. Taking them raises the errors of reading their values."""
         return (rows.batch for rows in self.rows)
 
     def numbers(self, rows: PositionedRows) -> NDArray[np.intp]:
-        """Return the index of each row's transaction."""
         numbers: NDArray[np.intp] = np.searchsorted(self.positions, rows.positions)
         return numbers
 
@@ -48,14 +45,11 @@ class Committing:
     """Makes record batches of the whole transactions that its intake hands on."""
 
     def __init__(self, form: RowForm, assembler: Assembler, maker: RowMaker | None = None) -> None:
-        """`maker` has already read the session's beginning, if that is in columns."""
         self._form = form
         self._maker = maker
         self.intake = BatchIntake(assembler, form.memory_limit)
-        """The consumer of received messages."""
 
     def committed(self, event: Event | WholeTransactions) -> Committed:
-        """Return the rows of the intake's whole transactions."""
         assert isinstance(event, WholeTransactions)
         return Committed(event.positions, event.end_lsns, event.sizes, self._rows(event))
 

@@ -19,7 +19,6 @@ from logicalrep_protocol.v1 import NullValue, TupleData
 from logicalrep_runtime.scalars import Lsn
 
 _MEANINGS = {ord(letter): meaning for letter, meaning in zip("bfnrtv", b"\b\f\n\r\t\v", strict=True)}
-"""The meanings of letters after a backslash; any other byte stands for itself."""
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _NULL = rb"\N"
 _NULL_KIND, _TEXT_KIND = ord("n"), ord("t")
@@ -58,10 +57,7 @@ def _inserts(data: bytearray, relation: TableDescription, lsn: Lsn) -> MessageBa
 
 
 def rows_without_loops(data: bytes, relation: TableDescription, reader: RowReader) -> Rows:
-    """Return rows that the server copies in text format as columns, value by value, without compiled loops.
-
-    Raises ValueError if they are not rows of the relation's columns.
-    """
+    """Read rows in COPY's text format value by value. Raises ValueError if they do not fit the relation."""
     width = len(relation.columns)
     if data and data[-1] != _NEWLINE:
         raise _unexpected(relation)

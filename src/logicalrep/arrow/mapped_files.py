@@ -12,7 +12,6 @@ _MAPPED: WeakSet[mmap.mmap] = WeakSet()
 
 
 def map_file(file: IO[bytes], size: int) -> pa.Buffer:
-    """Return the first bytes of a file, which may be closed afterwards."""
     if not size:
         return pa.py_buffer(b"")
     mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)

@@ -33,12 +33,9 @@ ROW_CHANGE = tag_mask(bytes([INSERT, UPDATE, DELETE]))
 
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
-    """Messages in order."""
-
     lsns: NDArray[np.int64]
     """The messages' LSNs; an LSN from 2^63 is negative, with the same bits."""
     array: pa.Array
-    """The messages' bytes, as binary."""
     tags: NDArray[np.uint8]
     """The first byte of each message; 0 for an empty message."""
 
@@ -66,13 +63,11 @@ class MessageBatch:
 
     @property
     def size(self) -> int:
-        """The total bytes of the messages."""
         offsets = _offsets(self.array)
         return int(offsets[-1]) - int(offsets[0]) if len(self) else 0
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """The total bytes up to each message's end."""
         offsets = _offsets(self.array)
         ends: NDArray[np.int64] = offsets[1:].astype(np.int64) - offsets[0]
         return ends
@@ -83,7 +78,6 @@ def _offsets(messages: pa.Array) -> NDArray[np.int32]:
 
 
 def joined(batches: list[MessageBatch]) -> MessageBatch:
-    """Return the messages of several batches as one batch."""
     if len(batches) == 1:
         return batches[0]
     return MessageBatch(
@@ -119,7 +113,6 @@ def message_batch_of(messages: Sequence[tuple[int, bytes]]) -> MessageBatch:
 
 
 def message_batch_in(envelopes: Sequence[bytes]) -> MessageBatch:
-    """Return a batch of the messages in a walsender's envelopes."""
     source = np.frombuffer(b"".join(envelopes), np.uint8)
     offsets = np.append(0, np.cumsum(np.fromiter(map(len, envelopes), np.int64, len(envelopes))))
     if offsets[-1] >= 1 << 31:
@@ -134,7 +127,6 @@ def message_batch_in(envelopes: Sequence[bytes]) -> MessageBatch:
 
 
 def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, MessageBatch]:
-    """Split frames like `frames.split_frames`, into a message batch."""
     from logicalrep.arrow.kernels.frames import split_compiled
 
     source = np.frombuffer(data, np.uint8)
@@ -149,7 +141,6 @@ def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Messa
 
 
 def copied(batch: MessageBatch, *, without: slice = slice(0, 0)) -> MessageBatch:
-    """Return a copy of the messages, each without the bytes of a slice common to all."""
     from logicalrep.arrow.kernels.frames import cut_out
 
     start, length = without.start, without.stop - without.start

@@ -30,9 +30,7 @@ class PackedRows:
 
     batch: MessageBatch
     relation_ids: NDArray[np.int64]
-    """The OID of each row's table."""
     relations: Mapping[Oid, TableDescription]
-    """The tables' descriptions when the rows arrived."""
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -47,17 +45,14 @@ class PackedRows:
 
     @property
     def memory(self) -> int:
-        """The memory of the rows, in bytes."""
         arrays = self.batch.lsns, self.batch.tags, self.relation_ids
         return self.batch.size + 4 * len(self) + sum(array.nbytes for array in arrays)
 
     def tables(self) -> list[tuple[int, Oid]]:
-        """Return each table with the index of its first row, in the order of these rows."""
         relation_ids, firsts = np.unique(self.relation_ids, return_index=True)
         return sorted(zip(firsts.tolist(), map(Oid, relation_ids.tolist()), strict=True))
 
     def chunks(self, size: int) -> Iterator[PackedRows]:
-        """Yield the rows in parts of at most `size` bytes, or of one row if that is larger."""
         ends = self.batch.ends
         start = 0
         while start < len(self):
@@ -67,13 +62,11 @@ class PackedRows:
             start = stop
 
     def dump(self) -> memoryview:
-        """Return everything but the table descriptions, as a buffer."""
         arrays = [pa.array(self.batch.lsns), pa.array(self.relation_ids), self.batch.array]
         return memoryview(pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA).serialize())
 
     @classmethod
     def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> PackedRows:
-        """Return dumped rows with their table descriptions."""
         lsns, relation_ids, messages = pa.ipc.read_record_batch(pa.py_buffer(data), _SCHEMA).columns
         # Copied, as loops are compiled for LSNs that can be written to, like the LSNs of rows from memory.
         return cls(MessageBatch.of(lsns.to_numpy().copy(), messages), relation_ids.to_numpy(), relations)
@@ -85,11 +78,8 @@ class ArrivedRows:
 
     batch: MessageBatch
     relation_ids: NDArray[np.int64]
-    """The OID of each row's table."""
     widths: NDArray[np.int64]
-    """The number of values of each row."""
     xids: NDArray[np.int64] | None
-    """The subtransaction of each row; None if the rows are not streamed."""
 
     def bound(self, find: Callable[[Oid], TableDescription | None]) -> PackedRows:
         """Bind the rows to their tables' descriptions, up to the first whose description is unknown or does not fit."""
@@ -108,10 +98,7 @@ class ArrivedRows:
 
 
 def rows_from(batch: MessageBatch, at: int, session: Session) -> ArrivedRows | None:
-    """Return the rows of a batch that follow each other from a message, up to the first invalid row.
-
-    Returns None if the first is invalid; parsing it gives the error.
-    """
+    """Return the rows from a message up to the first invalid row; None if the first is invalid."""
     part = batch[at : at + _leading(ROW_CHANGE.take(batch.tags[at:]))]
     try:
         with locate_batch(part.array, session) as walk:
@@ -128,7 +115,6 @@ def rows_from(batch: MessageBatch, at: int, session: Session) -> ArrivedRows | N
 
 
 def _leading(are: NDArray[np.bool_]) -> int:
-    """Return the number of items before the first that is false."""
     failures = np.flatnonzero(~are)
     return int(failures[0]) if len(failures) else len(are)
 

@@ -41,7 +41,6 @@ class RowMaker(Protocol):
 
 
 def in_parts(rows: Iterable[PositionedRows], most: int) -> Iterator[PositionedRows]:
-    """Yield the rows in record batches of at most `most`. An update may be two rows, and chunks have more."""
     for batch, positions in rows:
         for start in range(0, batch.num_rows, most):
             yield PositionedRows(batch.slice(start, most), positions[start : start + most])

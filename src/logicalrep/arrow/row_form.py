@@ -12,7 +12,6 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep.values import TypeCatalog
 
 Reads = Callable[[str, str], bool]
-"""Whether the changes of the table with this schema and name are wanted."""
 
 _NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
 _MOMENT = pa.timestamp("us", "UTC")
@@ -48,7 +47,6 @@ CHANGE_FIELDS = tuple(
         ("_unchanged", _NAMES),
     )
 )
-"""The columns after a typed table's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +54,6 @@ class TableForm:
     """One table in its own columns and types; create it with `table_form`."""
 
     table: TableName
-    """The table's schema and name."""
     column_types: Mapping[str, str]
     """The Spark types of its own columns in order, such as `decimal(10,2)`."""
     new_columns: Literal["error", "null"] = "error"
@@ -64,7 +61,6 @@ class TableForm:
     text_columns: tuple[str, ...] = ()
     """The columns that are strings, whatever their types."""
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
-    """The server catalog's facts on the types, which say more than messages do."""
     relation_id: int | None = None
     """The table's OID; None identifies the table by its name."""
 

@@ -11,12 +11,7 @@ _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 def sliced(rows: _Rows, most_bytes: int) -> Iterator[_Rows]:
-    """Yield rows in order, in slices of at most `most_bytes`; a larger row is a slice by itself.
-
-    Example:
-        >>> [part.num_rows for part in sliced(rows, 48 << 20)]
-        [512, 512, 1, 1]
-    """
+    """Yield rows in slices of at most `most_bytes`; a larger row is a slice by itself."""
     if rows.num_rows < 2 or rows.nbytes <= most_bytes:
         yield rows
         return
@@ -35,6 +30,5 @@ def packed(rows: pa.Table) -> bytes:
 
 
 def unpacked(data: bytes) -> pa.Table:
-    """Return the rows in the bytes of `packed`."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()

@@ -27,11 +27,9 @@ def preamble(relations: Iterable[TableDescription]) -> Iterator[tuple[Lsn, bytes
 def sent_whole(
     transaction: Transaction, descriptions: dict[Oid, TableDescription], texts: Texts | None = None
 ) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
-    """Yield a transaction's messages from Begin to Commit; it describes tables that are not in `descriptions`, and adds
-    them.
+    """Yield a transaction from Begin to Commit; describes tables missing in `descriptions`, and adds them.
 
-    `texts` converts the values to UTF-8 texts, for a session in another encoding. The gid is not among the messages:
-    only Commit Prepared has it.
+    `texts` converts values to UTF-8, for a session in another encoding. Only Commit Prepared has the gid.
     """
     commit_lsn, timestamp = transaction.commit_lsn, transaction.commit_timestamp
     yield commit_lsn, v1.Begin(final_lsn=commit_lsn, commit_timestamp=timestamp, xid=transaction.xid).build()
@@ -87,10 +85,7 @@ def _add_description(
     descriptions: dict[Oid, TableDescription],
     partitions: Mapping[Oid, Sequence[TableDescription]],
 ) -> Iterator[tuple[Lsn, bytes]]:
-    """Yield a table's description if it is not known, directly before the rows that need it, as a server does.
-
-    The descriptions of its partitions follow it directly: without a message between, a description is a partition's.
-    """
+    """Yield a table's description if unknown, directly before its rows, and its partitions' directly after it."""
     oid = relation.relation_id
     if descriptions.get(oid) is not relation:
         yield from _description(relation)
@@ -116,7 +111,6 @@ def _description(relation: TableDescription) -> Iterator[tuple[Lsn, bytes]]:
 def inserted(
     relation: TableDescription, inserts: Iterable[MessageBatch], commit_lsn: Lsn, commit_timestamp: TimestampTz
 ) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
-    """Yield a transaction that has inserted rows of one table, which is described first."""
     yield from preamble([relation])
     begin = v1.Begin(final_lsn=commit_lsn, commit_timestamp=commit_timestamp, xid=TransactionId(0))
     yield commit_lsn, begin.build()

@@ -11,10 +11,7 @@ _FEWEST = 64
 
 
 class TableNumbers:
-    """Numbers by OIDs.
-
-    A pair lies at the bucket of the last bits of its OID, or at the next free bucket. Half of the buckets are free.
-    """
+    """Numbers by OIDs: at the bucket of an OID's last bits, or at the next free bucket; half of them are free."""
 
     def __init__(self) -> None:
         self._buckets = np.full((_FEWEST, 2), FREE)

@@ -33,13 +33,10 @@ class IndexedBatch:
     """The transactions of a chunk. Number 0 is open at its start; the others are counted by their Begin."""
 
     transaction_of: Int64s
-    """Each message's transaction number."""
     ordinals: Int64s
     """The number of changes before each message in its transaction."""
     in_range: NDArray[np.bool_]
-    """Whether each message's transaction is in the wanted range."""
     final_lsn: Int64s
-    """Each transaction's final LSN: its 64 bits as a signed integer."""
     commit_timestamp: Int64s
     """Each transaction's commit time, in microseconds since 1970."""
     xid: Int64s
@@ -51,7 +48,6 @@ class TransactionIndex:
     """Follows the transactions of a session from chunk to chunk."""
 
     def __init__(self, start: int | None, end: int | None) -> None:
-        """Index the transactions; transactions that commit at or after `start` and before `end` are wanted."""
         self.start = 0 if start is None else int(start)
         self.end = _EVERYTHING if end is None else int(end)
         # Imported late: compiled loops exist only where numba is installed.

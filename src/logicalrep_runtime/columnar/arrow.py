@@ -89,8 +89,6 @@ def schema_of(plan: Plan, style: BatchForm) -> pa.Schema:
 
 
 class ArrayBuilder:
-    """Makes the arrays of one batch."""
-
     def __init__(self, plan: Plan, style: BatchForm, data: Ints, located: Located, encoding: str) -> None:
         self.plan = plan
         self.style = style
@@ -166,7 +164,6 @@ class ArrayBuilder:
         return pa.Array.from_buffers(type_, spans.size, [None], children=children)
 
     def _copy_cells(self, cells: Cells) -> CopiedCells:
-        """Copy the values of rows after a walk that copied none."""
         starts, values = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, self.index_type)
         offsets = pa.py_buffer(cells.offsets.astype(self.index_type))
         return CopiedCells(offsets, pa.py_buffer(cells.kinds.copy()), starts, values)
@@ -199,7 +196,6 @@ def _widened(column: PlanColumn, type_: pa.DataType) -> str | None:
 
 
 def _characters(values: Ints, validity: pa.Buffer | None) -> pa.Array:
-    """Make an array of one-character texts: the bytes are the text, and the offsets count up."""
     count = len(values)
     return pa.Array.from_buffers(pa.string(), count, [validity, _counting(count), pa.py_buffer(values)])
 
@@ -221,7 +217,6 @@ _MAKES: dict[str, _Make] = {
 def _recipe(
     plan: Plan, style: BatchForm, numbers: tuple[int, ...]
 ) -> list[tuple[int, int, PlanColumn, pa.DataType, _Make]]:
-    """Return the steps that make the given columns. Cached, as nearly all batches have the same columns."""
     schema = schema_of(plan, style)
     return [
         (place, number, plan.columns[number], schema.field(place).type, _MAKES[plan.columns[number].kind])
@@ -231,7 +226,6 @@ def _recipe(
 
 
 def _shared(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Cache a function's results for batches of at most _SHARED messages."""
     cached = lru_cache(16)(make)
 
     def get(count: int, *arguments: Any) -> Any:
@@ -247,6 +241,5 @@ def _counting(count: int) -> Any:
 
 @_shared
 def _null_columns(count: int, plan: Plan, style: BatchForm) -> list[pa.Array]:
-    """Return a placeholder for the tag, and columns of nulls for a version."""
     fields = list(schema_of(plan, style))[1 : len(plan.order) + 1]
     return [pa.nulls(0), *(pa.nulls(count, field.type) for field in fields)]

@@ -121,21 +121,15 @@ def decode_batch(
 
 @dataclass(frozen=True, slots=True)
 class LocatedBatch(Generic[_Session]):
-    """A batch whose values were located and not copied, for callers that make their own columns.
-
-    As a context manager it returns the memory of the positions on exit, for other batches.
-    """
+    """A batch whose values were located and not copied; on exit it returns the positions' memory for other batches."""
 
     data: Bytes
     """The bytes of messages and values."""
     offsets: Int64s
-    """The start of each message in `data` and, last, the end of all."""
     located: Located
     """The positions of all values. Positions of texts, lists and cells are valid until the context exits."""
     columns: tuple[PlanColumn, ...]
-    """The columns that the numbers in `located` stand for."""
     numbers: Mapping[str, int]
-    """The columns' numbers by their names."""
     session: _Session
     """The session's state after the last message."""
 
@@ -181,7 +175,6 @@ def _contiguous(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _buffers(array: pa.Array) -> tuple[Bytes, Int64s]:
-    """Return the bytes and the offsets of the messages, the latter as int64."""
     _, offsets, data = array.buffers()
     if offsets is None:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
@@ -224,13 +217,7 @@ class _Batch(Generic[_Session]):
     def walk(
         self, make: Callable[[Located], tuple[list[pa.Array], set[int]]], *, copies: bool
     ) -> tuple[Located, list[pa.Array]]:
-        """Walk until no further row is refused. Return the last walk and the arrays that `make` returned for it.
-
-        `copies` requests copies of cells.
-
-        Raises:
-            RowDecodeError: a row is refused, and the batch has no columns for errors.
-        """
+        """Walk until no further row is refused; raises RowDecodeError unless the batch has columns for errors."""
         while True:
             located = self._walk(copies=copies)
             arrays: list[pa.Array] = []
@@ -247,7 +234,6 @@ class _Batch(Generic[_Session]):
         return located, arrays
 
     def _walk(self, *, copies: bool) -> Located:
-        """Walk, skipping the rows refused so far."""
         facts = bits_of(self.session) | (UTF8 if self.session.encoding == "utf-8" else 0)
         refused = np.array(sorted(self.refused), np.int64)
         located: Located = locating().locate(
@@ -256,7 +242,6 @@ class _Batch(Generic[_Session]):
         return located
 
     def _arrays(self, located: Located) -> tuple[list[pa.Array], set[int]]:
-        """Return the columns, or the rows whose values cannot be strings."""
         if self.style.values == "string" and (refused := self._rows_of_bad_values(located)):
             return [], refused
         builder = ArrayBuilder(self.plan, self.style, self.data, located, self.session.encoding)
@@ -319,7 +304,6 @@ class _Batch(Generic[_Session]):
         return self._are_utf8(copied.starts, copied.values, len(kinds))
 
     def _invalid(self, cells: Cells) -> list[int]:
-        """Return the indexes of values that are not UTF-8. Checks one by one only if the whole buffer is invalid."""
         index_type = np.int64 if self.style.large else np.int32
         buffers = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, index_type)
         if self._are_utf8(buffers[0], buffers[1], len(cells.kinds)):

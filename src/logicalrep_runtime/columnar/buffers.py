@@ -45,7 +45,6 @@ class Scratch:
             self._resize(max(capacity, _FEWEST_CELLS), 0)
 
     def grow(self, filled: int, size: int, more: int) -> None:
-        """Make room for another message of `more` bytes. Keeps the cells already located."""
         capacity = _more_cells(self.capacity, filled, more)
         if capacity > self.capacity:
             self._resize(capacity, filled)
@@ -65,7 +64,6 @@ class Scratch:
 
 
 def _more_cells(capacity: int, filled: int, more: int) -> int:
-    """Return a capacity, in cells, that fits another message of `more` bytes."""
     needed = filled + min(more, _MOST_CELLS_OF_ROW)
     return capacity if capacity >= needed else max(2 * capacity, needed)
 
@@ -109,7 +107,6 @@ class Copies:
         return CellArrays(kinds, _NO_PLACES, _NO_PLACES, _NO_LENGTHS, offsets, starts, values)
 
     def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
-        """Add the copied cells to the result, in buffers cut to size."""
         if self.batch_size:
             self.shares.cells, self.shares.bytes = filled / self.batch_size, size / self.batch_size
         self._resize(filled, size)
@@ -119,11 +116,7 @@ class Copies:
 
 
 class Rooms(threading.local):
-    """Memory that a thread reuses from batch to batch.
-
-    Scratch and spans belong to one batch at a time. Returning them saves the next batch an allocation; otherwise they
-    are freed with their batch.
-    """
+    """Memory that a thread reuses from batch to batch; scratch and spans belong to one batch at a time."""
 
     def __init__(self) -> None:
         self._scratch: dict[int, Scratch] = {}
@@ -137,7 +130,6 @@ class Rooms(threading.local):
         return taken
 
     def keep_scratch(self, index: int, scratch: Scratch) -> None:
-        """Keep scratch for another batch, unless it is large."""
         if max(scratch.capacity, len(scratch.arrays.offsets)) <= _MOST_CELLS_KEPT:
             self._scratch[index] = scratch
 
@@ -151,7 +143,6 @@ class Rooms(threading.local):
         return np.empty(3 * _FEWEST_SPANS, np.int64) if taken is None else taken
 
     def keep_spans(self, number: int, spans: Int64s) -> None:
-        """Keep spans for another batch, unless they are large."""
         if len(spans) <= 3 * _MOST_SPANS_KEPT:
             self._spans[number] = spans
 

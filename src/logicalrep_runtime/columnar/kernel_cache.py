@@ -47,7 +47,6 @@ def cache_kernel(kernel: Any, function: Callable[..., Any]) -> None:
 
 
 def is_compiled(kernel: Any) -> bool:
-    """Return whether a kernel is in memory or on disk, so that its first call is quick."""
     return bool(kernel.signatures) or (isinstance(kernel._cache, _Cache) and kernel._cache.is_filled)
 
 
@@ -68,11 +67,7 @@ def _compile(compile: Callable[[Any], Any], cache: _Cache, signature: Any) -> An
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[bool]:
-    """Hold the lock of a file if possible; yields whether the lock is held.
-
-    Processes that compile at the same time compete for cores, and overwrite each other's entries in numba's index of a
-    kernel. The wait for a stopped process ends after PATIENCE seconds.
-    """
+    """Hold the lock of a file for at most PATIENCE seconds of waiting; yields whether the lock is held."""
     global _waits
     is_held = False
     with contextlib.ExitStack() as stack:
@@ -131,7 +126,6 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
 
     @property
     def is_filled(self) -> bool:
-        """Whether the kernel with its current code is on disk, for at least one signature."""
         return bool(self._cache_file._load_index())
 
 

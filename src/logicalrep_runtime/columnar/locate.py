@@ -32,20 +32,13 @@ from logicalrep_runtime.columnar.rows import COLUMN, SEEN, Block, Out, gather, g
 
 _ALIGNED = 64
 IndexType = type[np.signedinteger[Any]]
-"""The type of offsets."""
 _NO_SPANS = np.empty(0, np.int64)
 
 
 def locate(
     plan: Plan, data: Bytes, offsets: Int64s, facts: int, *, stops: bool, refused: Int64s, copies: bool
 ) -> Located:
-    """Walk messages that lie at `offsets` in `data`.
-
-    `stops`: stop at an invalid message. `refused`: rows known to be invalid. `copies`: copy cells, at most 2 GiB.
-
-    Raises:
-        ValueError: an offset lies outside of the data or before the previous one.
-    """
+    """`refused`: rows known to be invalid. Raises ValueError for offsets out of bounds or in a wrong order."""
     offsets = np.ascontiguousarray(offsets)
     usual = _usual.of[plan]
     while True:
@@ -99,8 +92,6 @@ _usual = _UsualTags()
 
 
 class _ColumnBlock:
-    """The position of each column in a batch's block of memory, for the given tags and number of messages."""
-
     def __init__(self, plan: Plan, tags: bytes, count: int) -> None:
         self.plan = plan
         self.count = count
@@ -187,7 +178,6 @@ class _Arrays:
         return np.flatnonzero(self.known_tags == SEEN).astype(np.uint8).tobytes()
 
     def located(self, seen: bytes, count: int, facts: int, stopped: bool) -> Located:
-        """Return the results of the finished walk, for the columns of the messages that occurred."""
         layout = self.layout
         result = Located(count, self.block[:count], self.status[:count], facts, stopped, self.give_back)
         numbers = _numbers(layout.plan, seen)
@@ -228,21 +218,18 @@ def gathered(
 
 
 def texts(data: Bytes, spans: Spans, count: int, index_type: IndexType) -> tuple[pa.Buffer, pa.Buffer]:
-    """Copy spans together. Returns buffers of the offsets of all `count` rows and of the bytes."""
     offsets, values = room(count + 1, index_type), room(spans.size, np.uint8)
     gather_texts(data, spans.triples.ravel(), offsets, values)
     return pa.py_buffer(offsets), pa.py_buffer(values)
 
 
 def lists(spans: Spans, count: int, index_type: IndexType) -> pa.Buffer:
-    """Return a buffer of the offsets of all `count` rows into the items of lists."""
     offsets = room(count + 1, index_type)
     spread_lists(spans.triples.ravel(), offsets)
     return pa.py_buffer(offsets)
 
 
 def items(plan: Plan, column: PlanColumn, data: Bytes, spans: Spans) -> dict[str, Ints | Spans]:
-    """Return the fields of list items by name: integers, or the places of texts."""
     total, fields = spans.size, column.fields
     arrays: tuple[Ints, ...] = tuple(
         room(total, np.dtype(f"i{field.width}")) if field.is_fixed else room(3 * total, np.int64) for field in fields

@@ -16,7 +16,6 @@ Ints = NDArray[np.integer[Any]]
 _Number = TypeVar("_Number", bound=np.number[Any])
 Records = NDArray[np.void]
 Record = Any
-"""An item of Records, whose fields are attributes in a kernel."""
 
 TAKEN = 0
 REFUSED = -1
@@ -70,7 +69,6 @@ class Cells:
     """The start of each value's bytes in the batch's data."""
     lengths: NDArray[np.uint32]
     size: int
-    """The total number of bytes."""
 
 
 @dataclass(slots=True)
@@ -100,20 +98,14 @@ class Located:
     stopped: bool = False
     """Whether the walk stopped because the next message is invalid."""
     lent: Callable[[], None] | None = None
-    """Returns the memory of spans and cells to its thread."""
     fixed: dict[int, Ints] = field(default_factory=dict)
-    """Each message's integer by the column's number; 0 where the message has none."""
     spans: dict[int, Spans] = field(default_factory=dict)
-    """The spans by the column's number."""
     cells: dict[int, Cells] = field(default_factory=dict)
-    """The cells by the column's number."""
     copied: dict[int, CopiedCells] = field(default_factory=dict)
-    """The copied cells by the column's number; in place of `cells`."""
     validity: dict[int, Bytes] = field(default_factory=dict)
     """Arrow validity bitmaps by the column's number: the messages that have the column."""
 
     def give_back(self) -> None:
-        """Drop spans and cells, so that other batches may use their memory."""
         self.spans, self.cells = {}, {}
         if self.lent is not None:
             self.lent()
@@ -134,7 +126,6 @@ def room(count: int, dtype: type[_Number] | np.dtype[_Number]) -> NDArray[_Numbe
 
 
 def zeros(count: int, dtype: type[_Number]) -> NDArray[_Number]:
-    """Return an array of zeros in memory from Arrow's pool."""
     array = room(count, dtype)
     array.fill(0)
     return array

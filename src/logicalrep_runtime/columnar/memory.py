@@ -128,8 +128,6 @@ def _copy(typing_context: Any, target: Any, to: Any, source: Any, start: Any, le
 
 @intrinsic
 def _copy_lanes(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
-    """Copy LANES bytes, which takes a processor one or two instructions."""
-
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value = load_lanes(context, builder, signature.args[2], arguments[2], arguments[3])
         pointer = _item(context, builder, signature.args[0], arguments[0], arguments[1])
@@ -154,7 +152,6 @@ def checked(load: Function, width: int) -> Function:
 
 
 LANES = 32
-"""The number of bytes checked at a time."""
 
 
 def load_lanes(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
@@ -164,7 +161,6 @@ def load_lanes(context: Any, builder: Any, array_type: Any, array: Any, offset: 
 
 
 def lane_bits(builder: Any, lanes: Any) -> Any:
-    """Return an integer with one bit for each lane, the first lane's lowest, within an intrinsic."""
     return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(64))
 
 
@@ -217,8 +213,6 @@ else:
 
 @intrinsic
 def count_bits(typing_context: Any, bits: Any) -> Any:
-    """Return the number of bits that are 1."""
-
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
@@ -227,7 +221,6 @@ def count_bits(typing_context: Any, bits: Any) -> Any:
 
 @inlined
 def has_bit(bits: Bytes, index: int) -> bool:
-    """Return whether a bit, in Arrow's order, is 1."""
     return read(bits, index >> 3) >> (index & 7) & 1 == 1
 
 

@@ -18,21 +18,15 @@ class PlanColumn:
     width: int = 0
     """The bytes of an integer or of a list's integers; 1 for a character and a truth value."""
     signed: bool = False
-    """Whether an integer is signed."""
     arrow: Literal["", "timestamp[us, UTC]"] = ""
-    """The Arrow type, if not an integer."""
     epoch: int = 0
     """The number to add to the integer for Arrow's epoch, in the type's unit."""
     valued: bytes = b""
-    """The kinds of cells that have bytes."""
     texts: bytes = b""
-    """The kinds of cells whose bytes are text."""
     fields: tuple[PlanColumn, ...] = ()
-    """The fields of a list's items."""
     expand: str = ""
     """The kernel's function that reads a list's items."""
     path: str = ""
-    """The path of a cell in a message, with {} for its number: `new.cells[{}].value`."""
 
     @property
     def is_fixed(self) -> bool:
@@ -41,7 +35,6 @@ class PlanColumn:
 
     @property
     def binary(self) -> bytes:
-        """The kinds of cells whose bytes are not text."""
         return bytes(kind for kind in self.valued if kind not in self.texts)
 
     @property
@@ -61,7 +54,6 @@ class MessagePlan:
     versions: tuple[int, ...]
     """The session versions where the message has these columns."""
     columns: tuple[int, ...]
-    """The numbers of the message's columns."""
     when: str = ""
     """The session fact without which versions before `since` refuse the message."""
 
@@ -79,21 +71,16 @@ class Plan:
     kernel: str
     """The module with the compiled kernel."""
     columns: tuple[PlanColumn, ...]
-    """The columns of all versions. A column has the same number in all kernels, so that they share functions."""
     sent: tuple[MessagePlan, ...]
-    """The messages of the version."""
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The numbers of the version's columns, in the order of the batch's columns."""
         return tuple(dict.fromkeys(number for message in self.sent for number in message.columns))
 
     @cached_property
     def messages(self) -> dict[int, MessagePlan]:
-        """The messages by tag byte."""
         return {ord(message.tag): message for message in self.sent}
 
 
 def bit_of(facts: Iterable[str], fact: str) -> int:
-    """Return the bit of a session fact in an integer of all facts."""
     return 1 << tuple(facts).index(fact)

@@ -14,12 +14,7 @@ class UnsafeFolderError(OSError):
 
 
 def private_folder(base: str) -> str:
-    """Return this user's folder below a folder that users may share. Creates it if necessary.
-
-    Raises:
-        UnsafeFolderError: other users can write to the folder or replace it.
-        OSError: this user cannot write to the folder.
-    """
+    """Return this user's folder below a folder that users may share, created if necessary. Raises UnsafeFolderError."""
     path = base if sys.platform == "win32" else os.path.join(base, f"logicalrep-{os.geteuid()}")
     os.makedirs(base, exist_ok=True)
     with contextlib.suppress(FileExistsError):

@@ -27,7 +27,6 @@ class CellArrays(NamedTuple):
     starts: Int64s
     lengths: NDArray[np.uint32]
     copy_offsets: NDArray[np.int32]
-    """`offsets`, as Arrow has them."""
     copy_starts: NDArray[np.int32]
     """The start of each cell in `copies`."""
     copies: Bytes
@@ -56,7 +55,6 @@ class Out(NamedTuple):
     spans: tuple[Int64s, ...]
     """Memory for each column of texts, bytes or lists, three integers a value: see `located.Spans`."""
     cells: tuple[CellArrays, ...]
-    """Memory for each column of cells."""
 
 
 @inlined
@@ -74,7 +72,6 @@ def mark(bits: Bytes, column: Record, row: int) -> None:
 
 @inlined
 def put_span(spans: Ints, bits: Bytes, column: Record, row: int, start: int, length: int) -> None:
-    """Write the start of a text, bytes or a list, and the length in bytes or items."""
     write_span(spans, column.count, row, start, length)
     column.count += 1
     column.size += length
@@ -90,7 +87,6 @@ def write_span(spans: Ints, index: int, row: int, start: int, length: int) -> No
 
 @inlined
 def put_cells(bits: Bytes, column: Record, row: int, count: int, size: int) -> None:
-    """Write the number of cells including this row's, and add the bytes of this row's cells."""
     column.count = count
     column.size += size
     mark(bits, column, row)
@@ -98,7 +94,6 @@ def put_cells(bits: Bytes, column: Record, row: int, count: int, size: int) -> N
 
 @inlined
 def begin_cells(cells: CellArrays, column: Record, row: int) -> None:
-    """Write the index of a row's first cell."""
     if len(cells.offsets):
         write(cells.offsets, row, column.count)
     else:
@@ -119,7 +114,6 @@ def gather(data: Bytes, starts: Ints, lengths: Ints, offsets: Ints, values: Byte
 
 @compiled
 def gather_texts(data: Bytes, spans: Ints, offsets: Ints, values: Bytes) -> None:
-    """Concatenate spans as `gather` does values. `offsets` covers all rows, also rows without a span."""
     row = end = 0
     for place in range(0, len(spans), 3):
         while row <= read(spans, place):
@@ -135,7 +129,6 @@ def gather_texts(data: Bytes, spans: Ints, offsets: Ints, values: Bytes) -> None
 
 @compiled
 def spread_lists(spans: Ints, offsets: Ints) -> None:
-    """Write each row's offset into the items of all lists. Rows without a list have an empty one."""
     row = end = 0
     for place in range(0, len(spans), 3):
         while row <= read(spans, place):

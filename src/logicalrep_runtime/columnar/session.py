@@ -53,12 +53,10 @@ class ColumnarSession:
 
 
 def facts_of(layouts: ProtocolLayout, bits: int) -> dict[str, Any]:
-    """Return the session facts by name, from one bit per fact."""
     return {fact: bool(bits & bit_of(layouts.session, fact)) for fact in layouts.session}
 
 
 @lru_cache(64)
 def bits_of(session: ColumnarSession) -> int:
-    """Return the session's facts, one bit per fact."""
     facts = session.layouts.session
     return sum(bit_of(facts, fact) for fact in facts if getattr(session, fact))

@@ -24,7 +24,6 @@ def are_valid(data: Bytes, starts: Ints, lengths: Ints, encoding: str) -> NDArra
 
 
 def transcoded(offsets: Ints, values: pa.Buffer, encoding: str) -> tuple[pa.Buffer, pa.Buffer]:
-    """Convert adjacent texts to UTF-8. Return buffers of the new offsets and bytes."""
     buffer = memoryview(values)
     ends = offsets.tolist()
     texts = [str(buffer[start:end], encoding).encode() if start < end else b"" for start, end in pairwise(ends)]

@@ -65,10 +65,7 @@ def is_utf8(data: Bytes, start: int, end: int) -> bool:
 
 @intrinsic
 def _errors(typing_context: Any, data: Any, offset: Any) -> Any:
-    """Return a bit for each of 32 bytes: 1 if the byte cannot follow the three bytes before it.
-
-    Compares all bytes with their predecessors at once.
-    """
+    """Return a bit for each of 32 bytes: 1 if the byte cannot follow the three bytes before it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, offset = arguments
@@ -105,8 +102,6 @@ _errors_at = checked(_errors, LANES)
 
 @intrinsic
 def _beyond_ascii(typing_context: Any, data: Any, offset: Any) -> Any:
-    """Return a bit for each of 32 bytes: 1 if the byte is not ASCII."""
-
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = load_lanes(context, builder, signature.args[0], *arguments)
         return lane_bits(builder, builder.icmp_signed("<", lanes, ir.Constant(lanes.type, [0] * LANES)))

@@ -11,17 +11,7 @@ _Result = TypeVar("_Result")
 
 
 def call_watched(function: Callable[[], _Result], check: Callable[[], object], every: float) -> _Result:
-    """Run a function in another thread. Return its result, or raise its error.
-
-    Args:
-        function: continues in its thread if `check` raises.
-        check: called until the function ends; an error in `check` ends the wait.
-        every: the longest time between two calls of `check`, in seconds.
-
-    Example:
-        >>> call_watched(lambda: 1, lambda: None, every=1)
-        1
-    """
+    """Return the function's result. Calls `check` every `every` seconds; its error ends the wait, not the function."""
     result: Future[_Result] = Future()
 
     def run() -> None:

@@ -21,7 +21,6 @@ from logicalrep.transactions.tags import DELETE, INSERT, UPDATE
 UNREADABLE = ord("X")
 """The op of all changes of a transaction with a value that is not text; `unsent` has the columns."""
 OLD, NEW = "old.", "new."
-"""The prefixes of the columns' names."""
 _UNSENT = pa.list_(pa.field("element", pa.int32(), nullable=False))
 _POSITIONS = (
     pa.field("op", pa.uint8(), nullable=False),
@@ -54,7 +53,6 @@ class ChangeBatch:
     """
 
     relation: TableDescription
-    """The Relation message of the rows."""
     rows: pa.RecordBatch
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -72,15 +70,7 @@ class ChangeBatch:
         old: Sequence[pa.Array],
         new: Sequence[pa.Array],
     ) -> Self:
-        """Return a batch.
-
-        Args:
-            relation: the Relation message.
-            ops, old_kinds: an item per row.
-            positions: commit LSNs, ordinals, commit times in microseconds since 1970, and transaction ids.
-            unsent: for each row and column whether the value was not sent; None if all were.
-            old, new: the texts of each column.
-        """
+        """`positions`: commit LSNs, ordinals, commit times in microseconds since 1970, and transaction ids."""
         arrays = [pa.array(ops), pa.array(old_kinds), *map(pa.array, positions), unsent_lists(unsent, len(ops))]
         schema = schema_of(relation.names)
         arrays = [array.cast(field.type) for array, field in zip(arrays, _POSITIONS, strict=True)]
@@ -92,22 +82,18 @@ class ChangeBatch:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the rows, without the memory behind a slice."""
         return int(self.rows.nbytes)
 
     @property
     def ops(self) -> NDArray[np.uint8]:
-        """The operation of each change."""
         return self._numbers("op")
 
     @property
     def lsns(self) -> NDArray[np.int64]:
-        """The commit LSN of each change, in ascending order."""
         return self._numbers("commit_lsn")
 
     @property
     def ordinals(self) -> NDArray[np.int64]:
-        """The number of each change in its transaction."""
         return self._numbers("ordinal")
 
     @property
@@ -121,7 +107,6 @@ class ChangeBatch:
 
     @property
     def takes(self) -> NDArray[np.bool_]:
-        """Whether each change removes a row, by itself or as an update."""
         return np.isin(self.ops, (DELETE, UPDATE))
 
     def _numbers(self, name: str) -> NDArray[Any]:
@@ -129,7 +114,6 @@ class ChangeBatch:
         return numbers
 
     def unsent(self) -> NDArray[np.bool_]:
-        """Return for each row and column whether the value was not sent."""
         lists, width = self.rows.column("unsent"), len(self.relation.names)
         ends = lists.offsets.to_numpy()
         mask = np.zeros((len(lists), width), bool)
@@ -138,7 +122,6 @@ class ChangeBatch:
         return mask
 
     def texts(self, prefix: str) -> list[pa.Array]:
-        """Return the texts of the old or the new rows, `OLD` or `NEW`, by column."""
         width = len(self.relation.names)
         first = len(_POSITIONS) + (width if prefix == NEW else 0)
         return list(self.rows.columns[first : first + width])
@@ -146,17 +129,14 @@ class ChangeBatch:
     def with_columns(
         self, relation: TableDescription, old: Sequence[pa.Array], new: Sequence[pa.Array], unsent: NDArray[np.bool_]
     ) -> ChangeBatch:
-        """Return the changes with other columns; for the arguments see `of`."""
         fixed = self.rows.columns[: len(_POSITIONS) - 1]
         arrays = [*fixed, unsent_lists(unsent, self.num_rows), *old, *new]
         return ChangeBatch(relation, pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation.names)))
 
     def chosen(self, mask: NDArray[np.bool_]) -> ChangeBatch:
-        """Return the changes for which a mask is true, without a copy if all are."""
         return self if mask.all() else replace(self, rows=self.rows.filter(pa.array(mask)))
 
     def slice(self, start: int, count: int | None = None) -> ChangeBatch:
-        """Return a slice of the changes, without a copy."""
         return replace(self, rows=self.rows.slice(start, count))
 
 
@@ -166,7 +146,6 @@ def schema_of(names: Sequence[str]) -> pa.Schema:
 
 
 def unsent_lists(unsent: NDArray[np.bool_] | None, count: int) -> pa.Array:
-    """Return for each row the list of the columns whose value was not sent."""
     if unsent is None:
         offsets, items = np.zeros(count + 1, np.int32), np.empty(0, np.int32)
     else:
@@ -176,7 +155,6 @@ def unsent_lists(unsent: NDArray[np.bool_] | None, count: int) -> pa.Array:
 
 
 def joined(batches: Sequence[ChangeBatch]) -> ChangeBatch:
-    """Return the changes of batches under one Relation as one batch."""
     if len(batches) == 1:
         return batches[0]
     return replace(batches[0], rows=pa.concat_batches([batch.rows for batch in batches]))

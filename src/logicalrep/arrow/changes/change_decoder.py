@@ -27,14 +27,11 @@ from logicalrep.transactions.tags import DELETE, KEY, TRUNCATE, UNCHANGED, WHOLE
 from logicalrep_protocol.columnar import Session
 
 _MOST_MESSAGES = 10_000
-"""The most messages that are decoded at once."""
 _MOST_VALUES = 1 << 22
 """The most values of a batch: arrays stay small, however wide a table is."""
 
 
 class ChangeDecoder:
-    """Decodes the message batches of a session of version 1 in UTF-8, in order."""
-
     def __init__(self) -> None:
         self._tables = TableDecoder(Session(version=1), typed=False)
         self._runs = TransactionIndex(None, None)
@@ -42,19 +39,11 @@ class ChangeDecoder:
         self._first: SentRelation | None = None
 
     def changes(self, transactions: WholeTransactions) -> Iterator[TableChanges]:
-        """Yield the changes of the next transactions as `decode` returns them, a table's changes in several parts."""
         for messages in Batching(iter(transactions.batches), _MOST_MESSAGES, None):
             yield from self.decode(messages)
 
     def decode(self, messages: MessageBatch) -> list[TableChanges]:
-        """Return the changes of the next messages, which may end within a transaction.
-
-        Raises TransactionError or DecodeError for messages that no server sends.
-
-        Example:
-            >>> [(changes.relation_id, changes.num_rows) for changes in decoder.decode(messages)]
-            [(16385, 3), (16390, 1)]
-        """
+        """The messages may end within a transaction. Raises TransactionError and DecodeError."""
         stop = self._runs.supported(messages.tags)
         decoded = self._decoded(messages[:stop]) if stop else []
         if stop < len(messages):
@@ -101,7 +90,6 @@ class ChangeDecoder:
             yield sent
 
     def _truncates(self, run: IndexedBatch) -> list[tuple[int, int, ChangeBatch]]:
-        """Return for each truncated table its OID, the index of the message, and the change."""
         truncates = []
         for at, relations in self._tables.truncated.items():
             for number, relation in enumerate(relations):

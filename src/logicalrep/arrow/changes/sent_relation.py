@@ -24,13 +24,10 @@ class SentRelation:
     columns: tuple[tuple[str, int, int], ...]
     """The columns in the order of their numbers: name, type's OID and modifier."""
     key: tuple[str, ...]
-    """The columns that the message flags as the replica identity."""
     commit_lsn: int
-    """The commit of its transaction."""
     ordinal: int
     """The number of changes before it in this transaction."""
     xid: int
-    """The transaction's id, 32 bits."""
     partition: int | None = None
     """The OID of the partition whose own message comes directly after, before its first row of the session.
 
@@ -41,7 +38,6 @@ class SentRelation:
 
     @classmethod
     def of(cls, relation: TableDescription, *, commit_lsn: int, ordinal: int, xid: int) -> Self:
-        """Return the message of a description, sent at a position."""
         columns = tuple((column.name, int(column.type_id), column.type_modifier) for column in relation.columns)
         return cls(
             int(relation.relation_id), relation.replica_identity.value, columns, relation.key, commit_lsn, ordinal, xid
@@ -56,16 +52,13 @@ class SentRelation:
         return asdict(self)
 
     def index_in(self, lsns: NDArray[np.int64], ordinals: NDArray[np.int64]) -> int:
-        """Return the index of the first change after it, among changes at these positions, in order."""
         first, end = (int(np.searchsorted(lsns, self.commit_lsn, side)) for side in ("left", "right"))
         return first + int(np.searchsorted(ordinals[first:end], self.ordinal))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names in the order of their numbers."""
         return tuple(name for name, *_ in self.columns)
 
 
 def in_order(relations: Iterable[SentRelation]) -> tuple[SentRelation, ...]:
-    """Return messages in the order of their sending."""
     return tuple(sorted(relations, key=lambda relation: (relation.commit_lsn, relation.ordinal)))

@@ -15,7 +15,6 @@ from logicalrep.arrow.mapped_files import forget_read_pages
 from logicalrep.arrow.slices import sliced
 
 _ENOUGH_ROWS, _ENOUGH_BYTES = 20_000, 8 << 20
-"""The rows, and the bytes, from which a joined batch is not joined with the next batch."""
 _LARGE = 256 << 10
 """The bytes from which a batch is not joined: joining copies it, and it may lie in a file of gigabytes."""
 _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
@@ -23,12 +22,7 @@ _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """Changes of one table, whole transactions in the order of their commits.
-
-    Example:
-        >>> changes.between(first=17).num_rows
-        3
-    """
+    """Changes of one table, whole transactions in the order of their commits."""
 
     relations: Sequence[SentRelation] = ()
     """The Relation messages, in order; each applies to the changes after it."""
@@ -36,7 +30,6 @@ class TableChanges:
 
     @property
     def relation_id(self) -> int:
-        """The table's OID; needs a change or a message."""
         return int(self.batches[0].relation.relation_id if self.batches else self.relations[0].relation_id)
 
     @property
@@ -49,12 +42,10 @@ class TableChanges:
 
     @property
     def lsns(self) -> NDArray[np.int64]:
-        """The commit LSN of each change."""
         return np.concatenate([np.empty(0, np.int64), *(batch.lsns for batch in self.batches)])
 
     @property
     def ordinals(self) -> NDArray[np.int64]:
-        """The number of each change in its transaction."""
         return np.concatenate([np.empty(0, np.int64), *(batch.ordinals for batch in self.batches)])
 
     @property
@@ -66,7 +57,6 @@ class TableChanges:
 
     @property
     def xids(self) -> set[int]:
-        """The ids of the transactions of all changes and messages."""
         ids = {relation.xid for relation in self.relations}
         return ids.union(*(batch.rows.column("xid").unique().to_pylist() for batch in self.batches))
 
@@ -88,17 +78,12 @@ class TableChanges:
         return TableChanges(relations, batches)
 
     def readable(self) -> TableChanges:
-        """Return the changes without transactions that have a value which is not text."""
         batches = [batch.chosen(batch.ops != UNREADABLE) for batch in self.batches]
         return TableChanges(self.relations, [batch for batch in batches if batch.num_rows])
 
 
 def in_parts(batches: Iterable[ChangeBatch], most_bytes: int) -> Iterator[list[ChangeBatch]]:
-    """Yield changes in order, in parts of at most `most_bytes`; a larger batch is a part by itself.
-
-    Small batches are joined. A part that lies in a file occupies no memory of this process once the next part is
-    requested.
-    """
+    """Yield parts of at most `most_bytes`, with small batches joined. Requesting the next part frees one in a file."""
     part: list[ChangeBatch] = []
     size = 0
     for batch in with_small_joined(batches):
@@ -114,7 +99,6 @@ def in_parts(batches: Iterable[ChangeBatch], most_bytes: int) -> Iterator[list[C
 
 
 def together(parts: Sequence[TableChanges]) -> TableChanges:
-    """Return consecutive changes of one table as one value."""
     if len(parts) == 1:
         return parts[0]
     relations = in_order(relation for part in parts for relation in part.relations)
@@ -122,12 +106,7 @@ def together(parts: Sequence[TableChanges]) -> TableChanges:
 
 
 def by_table(parts: Iterable[TableChanges]) -> dict[int, TableChanges]:
-    """Return changes by their tables' OIDs; rows are not copied and may lie in a file.
-
-    Example:
-        >>> {oid: changes.num_rows for oid, changes in by_table(parts).items()}
-        {16385: 3, 16390: 1}
-    """
+    """Return changes by their tables' OIDs; rows are not copied and may lie in a file."""
     parts_by_oid: dict[int, list[TableChanges]] = {}
     for part in parts:
         parts_by_oid.setdefault(part.relation_id, []).append(part)
@@ -135,10 +114,7 @@ def by_table(parts: Iterable[TableChanges]) -> dict[int, TableChanges]:
 
 
 def with_small_joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-    """Yield the changes, with small batches joined: each batch costs milliseconds, and transactions have their own.
-
-    Batches are joined on demand, as joining copies rows which may lie in a file.
-    """
+    """Yield the changes with small batches joined, on demand: a batch costs milliseconds, rows may lie in a file."""
     small: list[ChangeBatch] = []
     rows = size = 0
     for batch in batches:

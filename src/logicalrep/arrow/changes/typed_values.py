@@ -15,27 +15,13 @@ from logicalrep.values.kernel import Kernel
 
 
 class TextReader:
-    """Reads the texts of a relation's columns."""
-
     def __init__(self, reader: RowReader) -> None:
-        """Take the columns with their types. Text columns stay as sent."""
         self._reader = reader
         self._codes = reader.kernel_columns[:, 0].tolist()
         self._readers: dict[tuple[int, ...], RowReader] = {}
 
     def read(self, texts: Sequence[pa.Array], wanted: Collection[int]) -> Rows:
-        """Return rows as columns of their types; columns that are not wanted are null.
-
-        Values that the type cannot hold are null, and `Rows.unfit` has their texts.
-
-        Args:
-            texts: the texts of each column.
-            wanted: the indices of the columns to be read.
-
-        Example:
-            >>> reader.read(batch.texts(NEW), range(2)).values.column(0)
-            <pyarrow.lib.Int32Array object at 0x7f00>
-        """
+        """Return typed columns; unwanted columns are null, and values that do not fit, whose texts are in `unfit`."""
         reader, count = self._reader, len(texts[0]) if texts else 0
         parsed = tuple(index for index in sorted(wanted) if self._codes[index] != Kernel.STRING)
         loaded = self._load(texts, parsed, count) if parsed and count else None
@@ -57,7 +43,6 @@ class TextReader:
         return Rows(pa.RecordBatch.from_arrays(arrays, schema=reader.schema), unfit, states)
 
     def _load(self, texts: Sequence[pa.Array], parsed: tuple[int, ...], count: int) -> Rows:
-        """Return the parsed columns, whose texts are joined in one memory for the compiled loaders."""
         width = len(parsed)
         kinds = np.empty((count, width), np.uint8)
         starts, lengths = np.empty((count, width), np.int64), np.empty((count, width), np.uint32)

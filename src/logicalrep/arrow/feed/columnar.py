@@ -32,7 +32,6 @@ from logicalrep_runtime.columnar.located import Int64s, room
 
 _OPS = Names(["insert", "update", "delete"])
 Numbers = NDArray[np.int32]
-"""The number of each message's table description."""
 _MOST_VALUES = 1 << 22
 
 
@@ -40,7 +39,6 @@ class ColumnarFeed:
     """Makes record batches of the feed from chunks of messages, which may end anywhere."""
 
     def __init__(self, form: RowForm, session: Session, *, start: int | None, end: int | None) -> None:
-        """Read the transactions of a session that commit at or after `start` and before `end`."""
         self._schema = form.schema
         self._reads = form.reads
         self._session = session
@@ -61,11 +59,9 @@ class ColumnarFeed:
 
     @property
     def relations(self) -> list[TableDescription]:
-        """The last description of each table."""
         return [self._descriptions[number] for number in self._described.values()]
 
     def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PositionedRows]:
-        """Yield the rows of the next messages, as in `RowMaker`."""
         stop = self._runs.supported(messages.tags)
         if stop:
             with locate_batch(messages.array[:stop], self._session) as batch:
@@ -106,7 +102,6 @@ class ColumnarFeed:
                 )
 
     def _parts(self, chosen: Int64s, table_of: Numbers) -> list[Int64s]:
-        """Divide rows so that each part's arrays stay small, however wide the tables are."""
         assert self._tables is not None
         widths = self._tables.for_rows.widths
         if not len(chosen) or len(chosen) * int(widths.max()) <= _MOST_VALUES:
@@ -116,10 +111,7 @@ class ColumnarFeed:
         return [part for part in np.split(chosen, stops) if len(part)]
 
     def _bind(self, batch: LocatedBatch, messages: MessageBatch) -> tuple[Numbers, dict[int, list[TableDescription]]]:
-        """Return each row's description number, or the number of all descriptions for a message without a table.
-
-        Also returns the current descriptions of each Truncate's tables, by its index.
-        """
+        """Return the rows' description numbers (without a table: the number of descriptions), and Truncates' tables."""
         tags = np.ascontiguousarray(messages.tags)
         table_of = np.full(len(tags), -1, dtype=np.int32)
         oids = batch.located.fixed.get(batch.numbers["relation_id"], table_of)
@@ -224,7 +216,6 @@ class ColumnarFeed:
         truncated: list[TableDescription] | None,
         gids: Mapping[int, str],
     ) -> Iterator[PositionedRows]:
-        """Yield the rows of a logical message or a Truncate, whose tables are given."""
         message = v1.parse(data)
         if isinstance(message, v1.Message) and not message.transactional:
             if self._runs.start < message.message_lsn:
@@ -258,7 +249,6 @@ class ColumnarFeed:
     def _row(
         self, op: str, lsn: int | None, run: IndexedBatch, index: int, gids: Mapping[int, str], **values: Any
     ) -> PositionedRows:
-        """Return a row of the transaction that a message belongs to."""
         number = int(run.transaction_of[index])
         commit_lsn = int(run.final_lsn[number])
         row = feed_row(
@@ -290,8 +280,6 @@ def _not_described(oid: int) -> TransactionError:
 
 
 class _TableFacts:
-    """The facts that rows need on all table descriptions, by their number."""
-
     def __init__(self, descriptions: list[TableDescription]) -> None:
         self.schemas = Names([relation.schema for relation in descriptions])
         self.names = Names([relation.name for relation in descriptions])

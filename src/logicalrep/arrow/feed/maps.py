@@ -31,15 +31,12 @@ _NO_SIDE = map_kernels.Side(
 
 
 class Names:
-    """Texts that are taken repeatedly by their number."""
-
     def __init__(self, texts: Sequence[str]) -> None:
         self.ends = np.cumsum([0, *(len(text.encode()) for text in texts)], dtype=np.int32)
         # With bytes behind them, the last texts too are copied in blocks.
         self.characters = np.array(bytearray("".join(texts).encode() + bytes(LANES)), np.uint8)
 
     def take(self, numbers: NDArray[np.int32], type_: pa.DataType) -> pa.Array:
-        """Return an array of the texts of these numbers."""
         count, ends = len(numbers), room(len(numbers) + 1, np.int32)
         copies = room(map_kernels.find_names(numbers, self.ends, ends), np.uint8)
         map_kernels.copy_names(numbers, self.characters, self.ends, copies, ends)
@@ -47,8 +44,6 @@ class Names:
 
 
 class TableNames:
-    """The facts that maps need on table descriptions (counted from 0) and on their columns (counted together)."""
-
     def __init__(self, descriptions: Sequence[TableDescription]) -> None:
         self.descriptions = tuple(descriptions)
         self.names = Names([name for relation in descriptions for name in relation.names])
@@ -57,14 +52,12 @@ class TableNames:
         is_key = np.array([column.key for relation in descriptions for column in relation.columns], np.uint8)
         self.columns = map_kernels.Columns(first, widths, is_key, self.names.characters, self.names.ends)
         self.name_sizes = (self.names.ends[first + widths] - self.names.ends[first]).astype(np.int64)
-        """The bytes of the names of each table's columns."""
         keys = [len(relation.key) for relation in descriptions]
         self._key_columns = np.flatnonzero(is_key).astype(np.int32)
         self._key_ends = np.cumsum([0, *keys], dtype=np.int64)
         self._longest_key = max(keys, default=0)
 
     def keys(self, tables: NDArray[np.int32], type_: pa.ListType) -> pa.Array:
-        """Return for each of these tables the list of its key columns' names."""
         columns, ends = room(len(tables) * self._longest_key, np.int32), room(len(tables) + 1, np.int32)
         count = map_kernels.find_keys(tables, self._key_columns, self._key_ends, columns, ends)
         return lists(type_, ends, self.names.take(columns[:count], type_.value_type))
@@ -72,22 +65,14 @@ class TableNames:
 
 @dataclass(frozen=True, slots=True)
 class WantedRows:
-    """Messages whose rows are wanted."""
-
     messages: NDArray[np.int64]
-    """The messages' indices in the batch, in order."""
     tables: NDArray[np.int32]
-    """The numbers of their tables."""
     most_values: int
-    """The total number of their tables' values."""
     most_names: int
-    """The total bytes of these values' names."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Filled:
-    """The filled entries of the maps of some rows."""
-
     entries: map_kernels.Entries
     values: NDArray[np.uint8]
     """The memory of the entries' values, with PADDING zero bytes before and after them."""
@@ -105,18 +90,11 @@ class RowMaps:
         self._old, self._new = self._side("old"), self._side("new")
 
     def before(self, rows: WantedRows, type_: pa.MapType) -> pa.Array:
-        """Return the old rows as an array of maps, null where there is none. A key row has no other columns.
-
-        Raises TransactionError for a row with another number of values than its table has columns, and ValueError
-        for a value that is not text.
-        """
+        """Return the old rows, null if absent. Raises TransactionError, or ValueError for a value that is no text."""
         return self._maps(self._filled(rows, self._old, _NO_SIDE, are_new=False), type_)
 
     def after(self, rows: WantedRows, type_: pa.MapType, names_type: pa.ListType) -> tuple[pa.Array, pa.Array]:
-        """Return the new rows as maps without the values that were not sent, and lists of those columns' names.
-
-        A value that was not sent is taken from a whole old row.
-        """
+        """Return the new rows as maps, and the names of unsent values that no whole old row has."""
         filled = self._filled(rows, self._new, self._old, are_new=True)
         names = self._tables.names.take(filled.entries.unsent[: filled.sizes.unsent], names_type.value_type)
         return self._maps(filled, type_), lists(names_type, filled.entries.unsent_ends, names)

@@ -18,7 +18,6 @@ def feed_row(schema: pa.Schema, op: str, lsn: int | None, /, **values: object) -
 
 
 def table_columns(relation: TableDescription) -> dict[str, object]:
-    """Return the columns that name a table and its key."""
     return {
         "schema": relation.schema,
         "table": relation.name,
@@ -37,7 +36,6 @@ def message_columns(message: v1.Message) -> dict[str, object]:
 
 
 def description_columns(old: TableDescription | None, new: TableDescription, texts: Texts) -> dict[str, object]:
-    """Return the columns on a changed description: the table, and the types' names before and after."""
     return {"before": old and _types(old, texts), "after": _types(new, texts), **table_columns(new)}
 
 

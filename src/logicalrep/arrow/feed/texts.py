@@ -27,7 +27,6 @@ class TextError(LogicalRepError, ValueError):
 
 @contextmanager
 def refuse_texts() -> Iterator[None]:
-    """Replace Arrow's error for invalid text by TextError."""
     try:
         yield
     except ValueError as error:
@@ -35,10 +34,7 @@ def refuse_texts() -> Iterator[None]:
 
 
 class Texts:
-    """The texts of values in binary format or in a session's own encoding."""
-
     def __init__(self, encoding: str, text_columns: Container[str] = (), catalog: TypeCatalog | None = None) -> None:
-        """Take the session's encoding; `text_columns` are strings, whatever their types."""
         self._encoding = encoding
         self._text_columns = text_columns
         self._catalog = catalog

@@ -8,7 +8,6 @@ from logicalrep_runtime.columnar.memory import compiled, copy, uint8
 
 _TAB, _NEWLINE, _BACKSLASH, _OF_NULL = map(ord, "\t\n\\N")
 _HEADER = 5
-"""The bytes of a value's kind and length, which precede it."""
 
 
 @compiled

@@ -46,7 +46,6 @@ def _eight(digits: int) -> int:
 
 @inlined
 def beyond_nine(digits: int) -> int:
-    """Return nonzero if a byte is not a digit."""
     return (digits | (digits + _TO_HIGH)) & _HIGH
 
 

@@ -58,8 +58,6 @@ def group_rows(
 
 
 class RowCells(NamedTuple):
-    """Rows, by their index among some messages, and the index of each row's first value."""
-
     rows: Int64s
     cells: Int64s
 

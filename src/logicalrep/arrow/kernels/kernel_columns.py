@@ -26,10 +26,8 @@ class KernelColumn(NamedTuple):
 
     code: int
     width: int
-    """The bytes of a value or offset."""
     precision: int
     scale: int
-    """A decimal's scale."""
     ordinal: int
     """The column's index in its table."""
     side: int
@@ -37,21 +35,16 @@ class KernelColumn(NamedTuple):
     first: int
     """The first of the rows in `RowCells` that have the column."""
     having: int
-    """The number of rows that have the column."""
     changes: int
-    """The number of all rows."""
     states: int
     """The offset of the states, of 8 bits."""
     validity: int
-    """The offset of the validity bits, in integers of 32 bits."""
     values: int
-    """The offset of the values, or of the offsets of texts, in items of its width."""
     texts: int
     """The start of its texts among all texts."""
     total: int
     """The bytes of its texts: an upper limit first, the exact number in the end."""
     next: int
-    """The offset of its next text."""
     valued: int
     """The number of its values in the end."""
 
@@ -60,4 +53,3 @@ FIXED = 5
 """The number of fields that are equal for all rows."""
 
 COLUMN = np.dtype([(name, np.int64) for name in KernelColumn._fields])
-"""A record of the array that compiled loops are given."""

@@ -46,7 +46,6 @@ Columns mostly belong to the same messages, whose data are still in the cache fo
 """
 
 AT_ONCE = 64
-"""The block size for copies of texts, in bytes."""
 
 _are_t, _are_b = lanes_between("t", "t"), lanes_between("b", "b")
 
@@ -60,8 +59,6 @@ class CellLocations(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A share of a column's rows: the rows, the index of each row's first value, and the column's arrays."""
-
     rows: Int64s
     cells: Int64s
     kinds: Bytes
@@ -82,25 +79,19 @@ class Output(NamedTuple):
 
 
 class Leftover(NamedTuple):
-    """The values left to the types' loaders: the index of each value's column, and its row."""
-
     columns: Int64s
     rows: Int64s
 
 
 @inlined
 def _leave(leftover: Leftover, count: int, index: int, row: int) -> int:
-    """Record a value to leave; return the number of values left so far."""
     write(leftover.columns, count, index)
     write(leftover.rows, count, row)
     return count + 1
 
 
 def _numbers(parse: Callable[..., Any], put: Callable[..., Any] = write) -> Callable[..., int]:
-    """Return the loop over a share of a column's rows for a type whose values become numbers of one width.
-
-    The loop returns the number of values left so far.
-    """
+    """Return a loop over a share of a column's rows, which returns the number of values left so far."""
 
     @inlined
     def load(
@@ -186,7 +177,6 @@ _load_none = _numbers(_parse_nothing)
 
 @compiled
 def measure_rows(columns: Records, sides: tuple[CellLocations, CellLocations], row_cells: RowCells) -> None:
-    """Record the most bytes of each column's texts; the texts take fewer only if values are left."""
     for index in range(len(columns)):
         column = columns[index]
         code = column.code
@@ -291,10 +281,7 @@ def _load(
 
 @inlined
 def _make_ready(column: Record, row_cells: RowCells, out: Output, begin: int, end: int) -> None:
-    """Clear the output of some of the rows that have the column, and of the rows up to the next that has it.
-
-    Clearing here costs little: the memory is about to enter the cache in any case.
-    """
+    """Clear the output of some rows and of the rows between them; here the memory is about to enter the cache."""
     first = 0 if begin == 0 else read(row_cells.rows, column.first + begin)
     is_last = end == column.having
     last = column.changes if is_last else read(row_cells.rows, column.first + end)
@@ -310,7 +297,6 @@ def _make_ready(column: Record, row_cells: RowCells, out: Output, begin: int, en
 
 @inlined
 def _finish(column: Record, out: Output) -> None:
-    """Make the validity from the states, and the offsets of texts from their lengths."""
     if column.having == 0:
         return
     rows = column.changes

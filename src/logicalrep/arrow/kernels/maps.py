@@ -15,16 +15,10 @@ _KEY, _WHOLE = map(ord, "KO")
 
 
 class Columns(NamedTuple):
-    """The columns of all tables, counted together, and the facts on each table."""
-
     first: Int64s
-    """The number of each table's first column."""
     widths: Int64s
-    """The number of each table's columns."""
     is_key: Bytes
-    """1 for a column of its table's key."""
     names: Bytes
-    """The characters of all names, one after another."""
     name_ends: NDArray[np.int32]
     """0, then the end of each name."""
 

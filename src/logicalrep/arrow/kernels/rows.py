@@ -14,30 +14,21 @@ _INSERT, _UPDATE = map(ord, "IU")
 
 
 class Messages(NamedTuple):
-    """A chunk's messages."""
-
     tags: Bytes
     lsns: Int64s
     tables: NDArray[np.int32]
-    """The number of each row change's table."""
     transactions: Int64s
-    """The number of each message's transaction."""
     ordinals: Int64s
 
 
 class TableArrays(NamedTuple):
-    """Tables, by their number."""
-
     oids: Int64s
     widths: Int64s
-    """The number of columns."""
     name_sizes: Int64s
     """The bytes of the columns' names."""
 
 
 class Transactions(NamedTuple):
-    """Transactions, by their number."""
-
     final_lsns: Int64s
     commit_timestamps: Int64s
     xids: Int64s

@@ -99,7 +99,6 @@ def is_number(data: Bytes, start: int, length: int, kind: int) -> bool:
 
 @compiled
 def _is_long_number(data: Bytes, start: int, end: int) -> bool:
-    """Check a number one character at a time, also at the end of the data."""
     points = 0
     for offset in range(start, end):
         byte = uint8(data, offset)
@@ -111,7 +110,6 @@ def _is_long_number(data: Bytes, start: int, end: int) -> bool:
 
 @inlined
 def is_text(data: Bytes, start: int, length: int, kind: int) -> bool:
-    """Return whether the value was sent as text. All texts' characters are checked together."""
     return kind == TEXT
 
 

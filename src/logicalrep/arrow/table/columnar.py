@@ -25,10 +25,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class ColumnarTyped:
-    """Makes record batches of a typed table from chunks of messages, which may end anywhere."""
-
     def __init__(self, form: RowForm, session: Session, *, start: int | None, end: int | None) -> None:
-        """Read the changes of a session's table that commit at or after `start` and before `end`."""
         assert form.table is not None
         self._schema = form.schema
         self._check = check = ColumnCheck(form.table)
@@ -43,11 +40,9 @@ class ColumnarTyped:
 
     @property
     def relations(self) -> Iterable[TableDescription]:
-        """The last description of each table."""
         return self._decoder.relations.values()
 
     def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PositionedRows]:
-        """Yield the rows of the next messages, as in `RowMaker`. A table has no column for the `gids`."""
         stop = self._runs.supported(messages.tags)
         if stop:
             yield from self._chunk(messages[:stop])
@@ -79,7 +74,6 @@ class ColumnarTyped:
                     yield at
 
     def _rows(self, table: DecodedTable, run: IndexedBatch, first: int, last: int) -> Iterator[PositionedRows]:
-        """Yield the rows of the messages from `first` to before `last`."""
         rows = table.rows.to_numpy(zero_copy_only=False)
         chosen = np.flatnonzero((rows >= first) & (rows < last) & run.in_range[rows])
         if not len(chosen):

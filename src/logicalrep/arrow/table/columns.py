@@ -28,8 +28,6 @@ _NO_KINDS = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class LocatedValues:
-    """The values of a batch's rows, located in its data."""
-
     data: Bytes
     kinds: Bytes
     starts: Int64s
@@ -57,11 +55,8 @@ class PresentRows:
 
     cells: LocatedValues
     count: int
-    """The number of messages."""
     rows: Int64s
-    """The indices of the messages with a row."""
     first: Int64s
-    """The index of each row's first value."""
     whole_rows: Int64s
     """`rows` without key rows, which have the key's columns and any others that were sent."""
     whole_first: Int64s
@@ -71,19 +66,14 @@ class PresentRows:
 
 @dataclass(frozen=True, slots=True)
 class LoadedColumns:
-    """The columns of rows; some values may be left to their types' own loaders."""
-
     arrays: Sequence[pa.Array]
     states: Callable[[int], pa.Buffer]
     """The states of each column, by its index."""
     leftover: dict[int, Int64s]
-    """The rows whose values are left, by the column's index."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Old or new rows as columns."""
-
     values: pa.RecordBatch
     """Each column of its Arrow type; null where there is no value, and where the type cannot hold it."""
     unfit: dict[str, dict[int, str]]
@@ -104,8 +94,6 @@ class Rows:
 
 
 class RowReader:
-    """Reads the rows of one relation."""
-
     def __init__(self, columns: Sequence[Column], in_key: Sequence[bool], *, for_spark: bool) -> None:
         self.columns = columns
         self.in_key = np.array(in_key, bool)
@@ -123,10 +111,7 @@ class RowReader:
             fields[: kernel_columns.FIXED] = code, kernel_columns.WIDTHS[code], *decimal, index
 
     def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[PresentRows, int | None]:
-        """Find the values of some messages' rows; `kinds` has each message's kind of row, or is None.
-
-        The second result is a message whose row has another number of values than there are columns, if any.
-        """
+        """`kinds` is each row's kind. The second result is a message whose row has a wrong number of values."""
         # Imported late: importing the compiled loops takes a while.
         from logicalrep.arrow.kernels.finding import RowCells, find_rows
 
@@ -162,12 +147,10 @@ class RowReader:
         return more
 
     def find_none(self, count: int) -> PresentRows:
-        """Return the result for `count` messages without such a row."""
         none = np.empty(0, np.int64)
         return PresentRows(LocatedValues(_NO_KINDS, _NO_KINDS, none, np.empty(0, np.uint32)), count, *(none,) * 4)
 
     def rows(self, present: PresentRows, loaded: LoadedColumns) -> Rows:
-        """Return rows as columns, including the values that were left."""
         unfit: dict[str, dict[int, str]] = {}
         arrays = list(loaded.arrays)
         for index, leftover_rows in loaded.leftover.items():
@@ -183,7 +166,6 @@ class RowReader:
     def _with_leftover(
         self, array: pa.Array, rows: Int64s, values: LocatedValues, cells: Int64s, index: int
     ) -> tuple[pa.Array, dict[int, str]]:
-        """Return the array with these rows' values from their type's loaders, and the texts that it cannot hold."""
         column = self.columns[index]
         read: list[object] = []
         unfit: dict[int, str] = {}
@@ -202,7 +184,6 @@ class RowReader:
 
 
 def has(validity: Bytes, rows: Int64s) -> NDArray[np.bool_]:
-    """Return whether messages have a column, given the bits of all messages."""
     return (validity[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)  # type: ignore[no-any-return]
 
 

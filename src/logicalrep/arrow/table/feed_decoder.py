@@ -57,10 +57,7 @@ class Images:
 
 @dataclass(frozen=True)
 class FeedDecoder:
-    """A decoder of a table's rows in the change feed."""
-
     relation: TableDescription
-    """The table at the start of the stream."""
     text_columns: tuple[str, ...]
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
     allows_missing: bool = field(kw_only=True)
@@ -69,11 +66,7 @@ class FeedDecoder:
     """The end of the WAL when the table was read from the server; None to compare only names, as for captures."""
 
     def typed(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield a record batch of the typed table, with the types of a schema, for each record batch of the feed.
-
-        Raises SchemaMismatchError for a row with other columns, and ColumnValueError for a value that does not have
-        its column's type.
-        """
+        """Yield typed record batches. Raises SchemaMismatchError or ColumnValueError."""
         columns = Texts("utf-8", self.text_columns, self.catalog).columns(self.relation)
         reader = RowReader(columns, [True] * len(columns), for_spark=True)
         for batch in batches:
@@ -94,7 +87,6 @@ class FeedDecoder:
             raise renamed(table, TableName(batch["schema"][row].as_py(), batch["table"][row].as_py()))
 
     def images(self, batch: pa.RecordBatch, reader: RowReader) -> Images:
-        """Return the old and new rows of a feed's record batch, typed; values may have been refused."""
         has_new = batch["after"].is_valid().to_numpy(zero_copy_only=False)
         old, _ = self._rows(batch, "before", reader)
         new, is_given = self._rows(batch, "after", reader)
@@ -135,7 +127,6 @@ class FeedDecoder:
         return typed_batch(schema, arrays, change_types, version, timestamp, ordinal, unchanged)
 
     def _rows(self, batch: pa.RecordBatch, name: str, reader: RowReader) -> tuple[Rows, NDArray[np.bool_]]:
-        """Return a column of maps as the table's columns, and for each row its present columns."""
         maps, width = batch[name], len(reader.columns)
         ends = maps.offsets.to_numpy()
         entries = slice(int(ends[0]), int(ends[-1]))
@@ -172,7 +163,6 @@ class FeedDecoder:
         return unsent
 
     def _ordinals(self, names: pa.Array, batch: pa.RecordBatch, of_rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the numbers of the columns with these names; `of_rows` has the row of each."""
         ordinals = pc.index_in(names, value_set=pa.array(self.relation.names, names.type))
         if ordinals.null_count:
             number = int(np.flatnonzero(ordinals.is_null().to_numpy(zero_copy_only=False))[0])

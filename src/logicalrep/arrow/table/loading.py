@@ -19,17 +19,12 @@ from logicalrep_runtime.columnar.located import PADDING, Bytes, Int64s, Records,
 __all__ = ["RelationRows", "load"]
 
 RelationRows = tuple[RowReader, PresentRows]
-"""The old or the new rows of a relation's changes."""
 
 _ALIGNED = 64
 
 
 def load(data: Bytes, relations: Sequence[RelationRows]) -> list[Rows]:
-    """Return the rows of each relation as columns, from a batch's data.
-
-    Raises:
-        ValueError: a column has more than 2 GiB of text.
-    """
+    """Raises ValueError for a column with more than 2 GiB of text."""
     nonempty = [(reader, present) for reader, present in relations if len(present.rows)]
     loaded = iter(loaded_by_kernels(data, nonempty) if nonempty else ())
     return [
@@ -44,7 +39,6 @@ def _nothing(reader: RowReader, present: PresentRows) -> LoadedColumns:
 
 
 def loaded_by_kernels(data: Bytes, relations: Sequence[RelationRows]) -> list[LoadedColumns]:
-    """Read all relations' rows with the compiled loaders, column by column."""
     # Imported late: importing the compiled loops takes a while.
     from logicalrep.arrow.kernels.finding import RowCells
     from logicalrep.arrow.kernels.loaders import CellLocations, Leftover, Output, load_rows, measure_rows
@@ -107,21 +101,15 @@ def _joined(arrays: Sequence[Int64s]) -> Int64s:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """The memory that columns are loaded into."""
-
     block: pa.Buffer
     """The states, the validity, then values or offsets, each at a multiple of 64 bytes; zeros at the front."""
     bytes: Bytes
-    """`block` as an array."""
     zeros: pa.Buffer
-    """Zeros for all columns without rows."""
     characters: Bytes
     texts: pa.Buffer
-    """`characters` as a buffer."""
 
     @classmethod
     def of(cls, columns: Records, text_size: int) -> _Memory:
-        """Allocate the memory, and enter the offsets of the output into the columns."""
         counts, widths, is_absent = columns["changes"], columns["width"], columns["having"] == 0
         strides = -(-counts // (8 * _ALIGNED)) * 8 * _ALIGNED
         sizes = np.stack([strides, strides // 8, -(-widths * (counts + 1) // _ALIGNED) * _ALIGNED])
@@ -137,7 +125,6 @@ class _Memory:
         return cls(block, whole, block.slice(0, nothing), characters, pa.py_buffer(characters))
 
     def array(self, column: KernelColumn, type_: pa.DataType) -> pa.Array:
-        """Return a column's values."""
         if column.code == Kernel.NONE:
             return pa.nulls(column.changes, type_)
         if not column.having:

@@ -16,7 +16,6 @@ from logicalrep.values import Column, ColumnValueError, TypeCatalog
 from logicalrep_runtime.errors import LogicalRepError
 
 CHANGE_COLUMNS = tuple(field.name for field in CHANGE_FIELDS)
-"""The columns after a typed table's own."""
 
 
 class SchemaMismatchError(LogicalRepError, ValueError):
@@ -28,7 +27,6 @@ class SchemaMismatchError(LogicalRepError, ValueError):
 def own_columns(
     table: TableDescription, text_columns: Container[str] = (), catalog: TypeCatalog | None = None
 ) -> tuple[Column, ...]:
-    """Return a table's columns with their types. Raises SchemaMismatchError if one has the name of a CHANGE_COLUMN."""
     columns = Texts("utf-8", text_columns, catalog).columns(table)
     taken = sorted(set(CHANGE_COLUMNS) & {column.name for column in columns})
     if taken:
@@ -68,7 +66,6 @@ def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> 
 
 
 def with_way_out(error: ColumnValueError, way_out: str | None = None) -> ColumnValueError:
-    """Return the error with a remedy, by default the stream's remedy."""
     way = way_out or f"the option text_columns = {error.column} reads the column as text"
     if error.kind == "b":
         way = "leave out the option binary"
@@ -83,12 +80,9 @@ def with_way_out(error: ColumnValueError, way_out: str | None = None) -> ColumnV
 
 
 class ColumnCheck:
-    """Compares a table's descriptions with the schema at the start of the stream."""
-
     def __init__(self, form: TableForm) -> None:
         self.form = form
         self.names = list(form.column_types)
-        """The table's own columns."""
         self._texts = Texts("utf-8", form.text_columns, form.catalog)
         self._checked: TableDescription | None = None
 

@@ -39,7 +39,6 @@ class DecodedTable:
     """The changes of one table in a batch, under one description."""
 
     relation: TableDescription
-    """The table's description by its Relation."""
     rows: pa.Array
     """int64: the index of each change's message in the batch, in ascending order."""
     tags: pa.Array
@@ -54,10 +53,8 @@ class DecodedTable:
     A key has the key's columns and any others that were sent; the rest are absent (see `changes.old_columns`).
     """
     new: Rows
-    """The new rows, an item per change; absent for a Delete."""
 
     def batch(self) -> pa.RecordBatch:
-        """Return one batch: row, tag, xid, old_kind; then old, new, old_states and new_states as structs."""
         columns: dict[str, pa.Array] = {
             "row": self.rows,
             "tag": self.tags,
@@ -72,8 +69,6 @@ class DecodedTable:
 
 @dataclass
 class _Version:
-    """A relation under one description."""
-
     relation: TableDescription
     reader: RowReader
     is_wanted: bool
@@ -98,12 +93,9 @@ class TableDecoder:
         """Create a decoder for a session from its start.
 
         Args:
-            session: the session's state at the start of the first batch.
             typed: False makes every column a string, with PostgreSQL's text for values in binary format.
-            text_columns: the columns that are strings in any case, in every table.
-            for_spark: use Spark's Arrow types (see `values.ColumnType.arrow_type`).
-            lc_monetary, catalog: the server's setting and its catalog's facts on types, if known (see
-                `values.column_type`).
+            text_columns: the columns that are strings in every table.
+            lc_monetary, catalog: see `values.column_type`.
             wanted: whether to make columns of a table; the rows of other tables are checked and left out.
             own_type: returns a column's type for its name and the type that the server gives it.
         """
@@ -129,9 +121,7 @@ class TableDecoder:
         """Return the tables of the next batch, in the order of their first changes.
 
         Raises:
-            DecodeError: `parse` refuses a message, no Relation has described its table, or it has another number of
-                values than the table has columns; `row` is its index. The decoder forgets what it read of the batch.
-            TypeError, ValueError: as in logicalrep_protocol.columnar.decode_batch.
+            DecodeError: a message is invalid or lacks its Relation; `row` is its index. The decoder forgets the batch.
         """
         types, current = dict(self._types), dict(self._current)
         with locate_batch(messages, self.session) as walked:
@@ -147,7 +137,6 @@ class TableDecoder:
         return sorted(tables, key=lambda table: table.rows[0].as_py())
 
     def _versions(self, batch: LocatedBatch) -> list[_Version]:
-        """Return the relations with changes in the batch, each with the rows of its changes."""
         number = batch.numbers
         tags = batch.located.tags
         described = np.flatnonzero((tags == RELATION) | (tags == TYPE) | (tags == TRUNCATE))
@@ -314,7 +303,6 @@ class TableDecoder:
 
     @property
     def relations(self) -> dict[Oid, TableDescription]:
-        """Each table's last description by its OID."""
         return {Oid(oid): version.relation for oid, version in self._current.items()}
 
 
@@ -329,7 +317,6 @@ def _located(batch: LocatedBatch, name: str) -> LocatedRows | None:
 
 
 def _by_table(oids: Ints, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """Yield each table's OID and its rows in order, for tables with rows. `oids` has all messages' OIDs."""
     from logicalrep.arrow.kernels.finding import GROUPS, group_rows
 
     count = len(rows)

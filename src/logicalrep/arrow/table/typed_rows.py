@@ -23,10 +23,7 @@ def typed_batch(
     ordinal: NDArray[np.int64],
     unchanged: list[tuple[str, NDArray[np.bool_]]],
 ) -> pa.RecordBatch:
-    """Return a record batch of the table's own columns, in the schema's order, and the columns of the change.
-
-    `unchanged` has column names, each with the rows whose value was not sent.
-    """
+    """`unchanged` has column names, each with the rows whose value was not sent."""
     field = schema.field
     count = len(change_type)
     type_ = field("_unchanged").type
@@ -52,7 +49,6 @@ def typed_batch(
 def refuse_unfit(
     rows: Rows, column: Column, ordinal: int, chosen: NDArray[np.int64], way_out: str | None = None
 ) -> None:
-    """Raise an error, with the remedy, for a chosen value that was not read or that Spark's type cannot hold."""
     unfit = rows.unfit.get(column.name)
     if unfit:
         for row in chosen.tolist():
