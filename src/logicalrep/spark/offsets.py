@@ -20,16 +20,7 @@ Offset = dict[str, str | int]
 def offset_of(
     position: WalPosition, *, slot: str | None = None, first_xid: int | None = None, relation_id: int | None = None
 ) -> Offset:
-    """Return a position as an offset: `lsn`, and `system_identifier`, `timeline` and `timeline_began` if known.
-
-    Arguments that are None are left out.
-
-    Args:
-        position: the position.
-        slot: the slot's name.
-        first_xid: the 64-bit id of the first transaction that the query receives whole, only with two_phase.
-        relation_id: the OID of the query's table.
-    """
+    """Arguments that are None are left out. `first_xid`: the first transaction received whole, only with two_phase."""
     offset: Offset = {"lsn": str(position.lsn)}
     optional = {"slot": slot, "first_xid": first_xid, "relation_id": relation_id}
     offset |= {key: value for key, value in optional.items() if value is not None}
@@ -102,7 +93,6 @@ class Commits:
         self._asked: tuple[Lsn, float] | None = None
 
     def record_commit(self, end: Lsn) -> None:
-        """Record that Spark has committed everything before a position."""
         self._committed = max(self._committed, end)
 
     def record_batch(self, start: Lsn, end: Lsn) -> None:

@@ -50,10 +50,7 @@ def _snapshot(texts: OptionTexts, name: str) -> Snapshot | None:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """The options with their types."""
-
     connection: ConnectionSettings
-    """The settings from `dsn` and libpq's parameters."""
     slot: str | None = option(kinds.text, "The replication slot. Each query needs a slot of its own.")
     publications: tuple[str, ...] = option(
         kinds.names, "The publication, or several, separated by commas.", name="publication"
@@ -222,7 +219,6 @@ class SourceOptions:
 
     @property
     def the_slot(self) -> str:
-        """The slot's name; raises OptionError without a slot."""
         if self.slot is None:
             raise OptionError("option 'slot' is missing: the name of the replication slot to read from")
         return self.slot
@@ -254,7 +250,6 @@ class SourceOptions:
         return self.spool is not None or (self.mode == "walsender" and must)
 
     def plugin_options(self, newest_protocol: int) -> PluginOptions:
-        """Return pgoutput's options for a server whose newest protocol version is `newest_protocol`."""
         version = self.protocol_version or newest_protocol
         streaming: Streaming = self.streaming or "off"
         # Only a streaming session numbers the messages of rolled-back savepoints.
@@ -280,12 +275,10 @@ _OPTIONS: dict[str, tuple[str, Option]] = {
     for field in fields(SourceOptions)
     if "option" in field.metadata
 }
-"""The name and the option of each field, by the field's name."""
 _NAMES = ("dsn", *(name for name, _ in _OPTIONS.values()), *PARAMETERS)
 
 
 def read_options(texts: Mapping[str, str]) -> SourceOptions:
-    """Return the options of `texts`, whose names may be in any case; raise OptionError for an invalid option."""
     options = {name.lower(): value for name, value in texts.items() if name.lower() not in _OF_SPARK}
     for name in options:
         if name not in _NAMES:
@@ -344,6 +337,5 @@ without `table`, or `streaming` or `two_phase` for a stream with `mode = peek`.
 
 
 def page() -> str:
-    """Return the documentation's page of all options as Markdown."""
     lines = [f"| `{name}` | {option.default} | {option.doc} |\n" for name, option in _OPTIONS.values()]
     return _PAGE.format(_OF_LIBPQ, "".join(lines)).replace("|  |", "| |")

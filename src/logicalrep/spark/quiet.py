@@ -19,10 +19,7 @@ from pyspark.errors import PySparkException
 
 @contextmanager
 def silence_java() -> Iterator[None]:
-    """Send the standard error of a Java that starts in this context to a file, also after the context.
-
-    Python's standard error is restored at the context's end. An exception in the context shows the file.
-    """
+    """Send the standard error of a Java that starts here to a file, for good; an exception in the context shows it."""
     sys.stderr.flush()
     standard_error = os.dup(2)
     try:
@@ -46,12 +43,7 @@ _OURS = re.compile(r"^(?:logicalrep[\w.]*|RuntimeError): ((?:\[[A-Z_]+\] .*\n?)+
 
 
 def sentences(error: BaseException) -> list[str]:
-    """Return the sentences of this project's errors, with their codes, from an error that Spark passes on.
-
-    Example:
-        >>> sentences(query.exception())
-        ["[SLOT_MISSING] Replication slot 'spark' does not exist: …"]
-    """
+    """Return the sentences, with codes, of this project's errors from an error that Spark passes on."""
     return list(dict.fromkeys(line for text in _OURS.findall(str(error)) for line in text.splitlines()))
 
 
@@ -61,11 +53,9 @@ def is_python_mismatch(error: BaseException) -> bool:
 
 
 def install_error_hooks() -> None:
-    """Let a program or a notebook's cell that ends with an error of this project show its own lines and the error
-    alone.
+    """Let a program or notebook that ends with an error of this project show its own lines and the error alone.
 
-    Spark's frames are left out: Spark's log has them. Other handlers of exceptions, such as a service that collects
-    them, get the exception unchanged, and the error's sentence follows.
+    Other handlers of exceptions get the exception unchanged, and the error's sentence follows.
     """
     if not isinstance(sys.excepthook, _Hook):
         sys.excepthook = _Hook(sys.excepthook)
@@ -76,8 +66,6 @@ def install_error_hooks() -> None:
 
 
 class _Hook:
-    """Excepthook for this project's errors; other errors go to the previous hook."""
-
     def __init__(self, previous: Callable[..., object]) -> None:
         self._previous = previous
 
@@ -102,7 +90,6 @@ def _end_of_cell(
 
 
 def _short_traceback(error: BaseException, errors: list[str], trace: TracebackType | None) -> list[str]:
-    """Return the lines of a traceback that ends where the program calls Spark, and the sentences."""
     own = []
     for frame in traceback.extract_tb(trace):
         path = Path(frame.filename)

@@ -16,7 +16,6 @@ _TYPES = (StringType(), LongType(), TimestampType(), LongType(), ArrayType(Strin
 TYPED_COLUMNS = tuple(
     StructField(name, type_, nullable=False) for name, type_ in zip(CHANGE_COLUMNS, _TYPES, strict=True)
 )
-"""The source's columns, after the columns of a typed table."""
 
 
 def feed_schema() -> StructType:

@@ -31,11 +31,7 @@ class Driver:
     def __init__(
         self, options: SourceOptions, check_table: Callable[[Connection], None], *, locks: bool = False
     ) -> None:
-        """Take the options; only `run` connects.
-
-        `check_table` is called once, before the first action. With `locks`, each connection holds the slot's lock,
-        which excludes other readers that take it.
-        """
+        """Only `run` connects. `check_table` is called once, before the first action. `locks`: hold the slot's lock."""
         self._options = options
         self._check_table = check_table
         self._connection = ServerConnection(
@@ -46,13 +42,11 @@ class Driver:
 
     @property
     def monitor(self) -> Monitor | None:
-        """The query's monitor; None without the option `listen`."""
         if self._monitor is None and self._options.listen is not None:
             self._monitor = Monitor(self._options.connection, self._options.the_slot, self._options.listen)
         return self._monitor
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
-        """Return the result of an action on a connection; retry while the server cannot be reached."""
         try:
             return self._connection.run(lambda connection: action(self._check(connection)))
         except LogicalRepError as error:
@@ -60,7 +54,6 @@ class Driver:
             raise error.with_traceback(None) from None
 
     def stop(self) -> None:
-        """Close the connection, and stop serving figures."""
         self._connection.close()
         if self._monitor is not None:
             self._monitor.close()
@@ -81,7 +74,6 @@ class Driver:
 
 
 def acknowledge_position(connection: Connection, options: SourceOptions, position: WalPosition) -> None:
-    """Advance the slot to a position that Spark has committed; raise LostPositionError if the WAL lacks it."""
     slot = query_slot(connection, options.the_slot)
     # Another server would take the position for its own, and skip its changes before that.
     check_within_wal(options.connection, slot, position)

@@ -31,15 +31,11 @@ from logicalrep_protocol.decoder import Decoder
 from logicalrep_runtime.scalars import Lsn
 
 PATIENCE = "10s"
-"""Longest wait for a lock on a table."""
 
 
 @dataclass
 class TablePart(InputPartition):
-    """A table or partition, or a part of it."""
-
     relation: TableDescription
-    """The table with its published columns."""
     rows: FileRows
     commit_lsn: Lsn
     """The rows' commit_lsn, which differs between parts: each row has a unique position."""
@@ -87,7 +83,6 @@ class SnapshotReader(PromptReader, DataSourceReader):
         return [TablePart(relation, rows, Lsn(first + number)) for number, rows in enumerate(parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the record batches of a part; without parts, Spark reads an empty partition of its own."""
         return collect_garbage_once(self._read(partition)) if isinstance(partition, TablePart) else iter(())
 
     def _read(self, part: TablePart) -> Iterator[pa.RecordBatch]:

@@ -35,11 +35,7 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         *,
         locks: bool = True,
     ) -> None:
-        """Take the options and the schema.
-
-        The reader uses the connection, table, pace and commits of `shared`, if given. With `locks`, a separate
-        connection locks the slot, which an SQL reader does not hold between two queries.
-        """
+        """Use the state of `shared`, if given. With `locks`, a separate connection locks the slot between queries."""
         super().__init__()
         self._options = options
         self._schema = schema
@@ -58,11 +54,9 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._target: Lsn | None = None
 
     def getDefaultReadLimit(self) -> Any:
-        """Return the limit of the options max_…_per_batch."""
         return read_limit(self._options)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Record the end of the WAL, at which the query stops."""
         self._target = self._sent_up_to()
 
     def stop(self) -> None:

@@ -48,23 +48,14 @@ def _loading() -> Callable[[bytes], object]:
 
 
 class PromptReader(PickledForWorkers):
-    """A reader with a long pickle, so that its partition is sent without delay.
-
-    Spark writes a task's reader to the worker's socket, and then its partition. TCP holds the partition back until
-    the worker's side acknowledges the reader, which takes 40 ms for a short reader. Data longer than a TCP segment
-    is acknowledged at once.
-    """
+    """A reader with a pickle longer than a TCP segment: behind a short one its partition would wait 40 ms for TCP."""
 
     def __init__(self) -> None:
         self._filling = bytes(_LONGEST_SEGMENT)
 
 
 def collect_garbage_once(batches: Iterator[_Batch]) -> Iterator[_Batch]:
-    """Yield the batches; after the last, exempt all loaded objects from further garbage collection.
-
-    Spark's worker collects garbage after each task, and the next task waits for it. With the many objects of numba
-    and Arrow that takes a tenth of a second.
-    """
+    """After the last, exempt loaded objects from garbage collection, which costs each task a tenth of a second."""
     try:
         yield from batches
     except LogicalRepError as error:

@@ -46,8 +46,6 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class ChangeRow(TypedDict):
-    """A row of the feed."""
-
     op: Op
     schema: str | None
     table: str | None
@@ -68,10 +66,9 @@ class ChangeRow(TypedDict):
 def events(
     messages: Iterable[tuple[Lsn, bytes]], decoder: Decoder, assembler: Assembler | None = None
 ) -> Iterator[Event]:
-    """Yield the events that an assembler makes of a session's messages, each with its LSN.
+    """Yield the events of a session's messages. Raises DecodeError and TransactionError.
 
-    Without an assembler, prepared transactions are held until they are decided. Raises DecodeError and
-    TransactionError.
+    Without an assembler, prepared transactions are held until they are decided.
     """
     with Assembler() if assembler is None else nullcontext(assembler) as used:
         for lsn, data in messages:
@@ -122,12 +119,10 @@ def change_rows(
 
 
 def is_named(relation: TableDescription, parts: tuple[str, ...]) -> bool:
-    """Return whether a table has a name, which may include the schema's."""
     return parts == relation.table[-len(parts) :]
 
 
 def change_row(change: Change, transaction: Transaction | PreparedTransaction, *, encoding: str) -> ChangeRow:
-    """Return a change as a row of the feed; `encoding` is the session's client_encoding as a Python codec."""
     relation = change.relation
     old_row, new_row, unchanged = _rows(change, relation, encoding)
     committed = transaction if isinstance(transaction, Transaction) else None
@@ -151,7 +146,6 @@ def change_row(change: Change, transaction: Transaction | PreparedTransaction, *
 
 
 def message_row(event: NonTransactionalMessage, *, encoding: str) -> ChangeRow:
-    """Return a message that belongs to no transaction as a row of the feed."""
     return {
         "op": "message",
         "schema": None,

@@ -21,7 +21,6 @@ Op = Literal["insert", "update", "delete", "truncate", "message"]
 """The operation of a change; `message` is a message from pg_logical_emit_message."""
 
 ChangeMessage = Insert | Update | Delete | Truncate | Message
-"""The messages that are changes."""
 
 Value = Text | Binary | NullValue
 """A column's value: in text format, in binary format, or NULL."""
@@ -158,10 +157,7 @@ def old_columns(relation: Relation | TableDescription, message: Update | Delete)
 
 
 def resolved(message: Insert | Update) -> TupleData:
-    """Return the new row with its missing values taken from a whole old row (REPLICA IDENTITY FULL).
-
-    A K row supplies no value: it has the key alone, and an unchanged key column is in `before` already.
-    """
+    """Take missing values from a whole old row; a K row has none: an unchanged key column is in `before` already."""
     new = message.new
     if UNCHANGED not in new.kinds or not isinstance(message, Update) or message.old is None or message.old_kind != "O":
         return new

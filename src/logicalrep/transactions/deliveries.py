@@ -28,8 +28,6 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class Deliveries:
-    """The state of delivered transactions that decides which transactions are delivered next."""
-
     def __init__(
         self,
         position: ResumeToken,
@@ -39,20 +37,11 @@ class Deliveries:
         *,
         hand_on_prepared: bool,
     ) -> None:
-        """Resume from a position.
-
-        Args:
-            position: the position, before which everything was delivered.
-            relations: the last description of each table in the delivered transactions.
-            session_relations: the descriptions of the session.
-            area: the changes of open transactions.
-            hand_on_prepared: whether prepared transactions are delivered before their decision.
-        """
+        """Resume from a position; `relations` are the last descriptions in the delivered transactions."""
         self._hands_on_prepared = hand_on_prepared
         self._delivered = position.delivered
         self._acknowledged = position.acknowledged
         self.resumed_at = position.delivered
-        """The delivered position at the session's start."""
         self._prepared = dict(position.prepared)
         # The descriptions of undecided prepared transactions, which the decision confirms or takes back.
         self._undecided: dict[str, tuple[tuple[SchemaChange, ...], StreamRelations | None]] = {}
@@ -63,12 +52,10 @@ class Deliveries:
 
     @property
     def position(self) -> ResumeToken:
-        """The position to resume from once all deliveries are safe."""
         return ResumeToken(delivered=self._delivered, acknowledged=self._acknowledged, prepared=dict(self._prepared))
 
     @property
     def relations(self) -> tuple[TableDescription, ...]:
-        """The last description of each table in the delivered transactions."""
         return self._delivered_relations.all()
 
     def reconnect(self) -> None:
@@ -83,7 +70,6 @@ class Deliveries:
     def commit(
         self, open_: OpenTransaction, message: Commit | StreamCommit | CommitPrepared, gid: str | None
     ) -> tuple[Event, ...]:
-        """Return an open transaction as committed by a message; nothing if it was delivered before a restart."""
         if message.commit_lsn < self.resumed_at:
             self._area.discard(open_.log)
             return ()
@@ -103,7 +89,6 @@ class Deliveries:
         return (transaction,)
 
     def prepare(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:
-        """Take a prepared transaction: hand it on, or hold it until its decision."""
         if not open_.is_new:
             # It was delivered before a restart; only its decision is new.
             self._area.discard(open_.log)
@@ -119,7 +104,6 @@ class Deliveries:
         return ()
 
     def commit_prepared(self, message: CommitPrepared) -> tuple[Event, ...]:
-        """Take the decision to commit; return the held transaction, or the decision."""
         held = self._take_held(message)
         is_repeated = message.commit_lsn < self.resumed_at
         if held is not None:
@@ -148,7 +132,6 @@ class Deliveries:
         return (self._decide(message, was_delivered=self._prepared.get(message.gid) == message.prepare_end_lsn),)
 
     def is_known(self, message: BeginPrepare | Prepare | StreamPrepare) -> bool:
-        """Return whether a prepared transaction was delivered, and is not decided yet."""
         return self._prepared.get(message.gid) == message.end_lsn
 
     def deliver(self, lsn: Lsn) -> None:

@@ -44,7 +44,6 @@ def refused(message: AnyMessage, lsn: Lsn | None, xid: TransactionId | None, rea
 
 
 def width_reason(values: int, table: str, columns: int) -> str:
-    """Return the reason to refuse a row with another number of values than its table has columns."""
     reason = f"has {values} values where the Relation of {table} has {columns} columns"
     if values > columns:
         reason += "; PostgreSQL 15.0 and 15.1 do that for a published column list, 15.2 does not"

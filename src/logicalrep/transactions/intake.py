@@ -24,29 +24,22 @@ class Intake(Generic[_Whole]):
 
     @property
     def position(self) -> ResumeToken:
-        """The position after the returned events."""
         return self._assembler.position
 
     def connect(self, decoder: Decoder) -> None:
-        """Begin a session with a new decoder, also after the connection broke."""
         if self._decoder is not None:
             self._assembler.reconnect()
         self._decoder = decoder
 
     def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | _Whole]:
-        """Yield the events that the next messages complete; exhaust the iterator before the next call.
-
-        Raises DecodeError, TransactionError, and OSError if a temporary file could not be written.
-        """
+        """Exhaust the iterator before the next call. Raises DecodeError, TransactionError, OSError (disk full)."""
         for lsn, data in messages:
             yield from self._take_one(lsn, data)
 
     def take_envelopes(self, envelopes: Sequence[bytes]) -> Iterator[Event | _Whole]:
-        """Take messages in a walsender's envelopes, as `take` takes messages."""
         yield from self.take(messages_of(envelopes))
 
     def take_keepalive(self, lsn: Lsn) -> None:
-        """Record that the server has sent everything before a position."""
         self._assembler.take_keepalive(lsn)
 
     def _take_one(self, lsn: int, data: bytes) -> tuple[Event, ...]:

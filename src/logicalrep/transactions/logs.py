@@ -26,7 +26,6 @@ _VISIBLE = _Visible()
 
 
 def logger(name: str) -> logging.Logger:
-    """Return a logger whose records are safe to show."""
     log = logging.getLogger(name)
     log.addFilter(_VISIBLE)
     return log

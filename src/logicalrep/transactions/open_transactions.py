@@ -14,11 +14,7 @@ from logicalrep_runtime.scalars import Oid, TransactionId
 
 
 class Subtransactions:
-    """The subtransactions of a streamed transaction by id, with the number of changes and Relations before each.
-
-    An abort cuts the transaction there. A transaction may have millions of subtransactions, one for each exception
-    block that a function entered, so each takes only a few bytes here.
-    """
+    """The subtransactions of a streamed transaction by id, a few bytes each: a transaction may have millions."""
 
     __slots__ = ("_in_order", "_last", "_xid", "changes", "offsets", "relations")
 
@@ -36,7 +32,6 @@ class Subtransactions:
         return len(self.offsets)
 
     def appear(self, subxid: TransactionId, changes: int, relations: int) -> None:
-        """Record a message's xid, with the number of changes and Relations that the transaction had before it."""
         if subxid == self._last:
             return
         self._last = subxid
@@ -53,10 +48,7 @@ class Subtransactions:
         self.relations.insert(index, relations)
 
     def abort(self, subxid: TransactionId) -> tuple[int, int] | None:
-        """Forget a subtransaction and all later ones.
-
-        Returns the number of changes and Relations before it; None for a subtransaction that never appeared.
-        """
+        """Forget a subtransaction and all later ones; return the number of changes and Relations before it, if any."""
         offset = self._offset(subxid)
         index = bisect_left(self.offsets, offset)
         if index == len(self.offsets) or self.offsets[index] != offset:
@@ -77,8 +69,6 @@ class Subtransactions:
 
 
 class OpenTransaction:
-    """The received part of an open transaction."""
-
     __slots__ = (
         "_first",
         "_partitions",
@@ -119,20 +109,17 @@ class OpenTransaction:
             self._partitions.append((changes, self._first[1], relation))
 
     def note_truncate(self) -> None:
-        """Record a TRUNCATE: the tables that were described for it are no partitions of each other."""
         while self._partitions and self._partitions[-1][0] == len(self.log):
             self._partitions.pop()
 
     @property
     def partitions(self) -> dict[Oid, list[TableDescription]]:
-        """The partitions that were described for rows of their tables, by the tables' OIDs."""
         by_table: dict[Oid, list[TableDescription]] = {}
         for _, oid, relation in self._partitions:
             by_table.setdefault(oid, []).append(relation)
         return by_table
 
     def use(self, relation: TableDescription, ordinal: int) -> None:
-        """Record that the change with this ordinal uses a Relation."""
         if self._used.get(relation.relation_id) is not relation:
             self._used[relation.relation_id] = relation
             self.uses.append((ordinal, relation))
@@ -145,8 +132,6 @@ class OpenTransaction:
 
 
 class HeldTransaction(NamedTuple):
-    """A prepared transaction that waits for its decision."""
-
     open: OpenTransaction
     prepare: Prepare | StreamPrepare
 

@@ -19,12 +19,8 @@ from logicalrep_runtime.scalars import Oid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDescription:
-    """A table as a Relation message describes it."""
-
     relation_id: Oid
-    """The table's OID."""
     schema: str
-    """The table's schema; pg_catalog is spelled out."""
     name: str
     """The table's name."""
     replica_identity: ReplicaIdentity
@@ -34,7 +30,6 @@ class TableDescription:
     types: tuple[v1.Type | None, ...]
     """The Type message of each column's data type; None for a built-in type."""
     names: tuple[str, ...] = field(init=False, compare=False, repr=False)
-    """The columns' names."""
     key: tuple[str, ...] = field(init=False, compare=False, repr=False)
     """The names of the columns flagged as part of the replica identity: all of them with FULL, none with NOTHING."""
 
@@ -47,7 +42,6 @@ class TableDescription:
 
     @property
     def table(self) -> TableName:
-        """The table's schema and name."""
         return TableName(self.schema, self.name)
 
 
@@ -70,12 +64,9 @@ def added_columns(old: TableDescription, new: TableDescription) -> list[str]:
 
 
 OLDER_ROWS = "if it was added with a DEFAULT, older rows have its value on the server, which does not send it"
-"""The warning about a new column."""
 
 
 class DeliveredRelations:
-    """The last description of each table in the delivered transactions."""
-
     def __init__(self, relations: Iterable[TableDescription]) -> None:
         self._relations = {relation.relation_id: relation for relation in relations}
 
@@ -83,7 +74,6 @@ class DeliveredRelations:
         return tuple(self._relations.values())
 
     def deliver(self, uses: Iterable[tuple[int, TableDescription]]) -> tuple[SchemaChange, ...]:
-        """Record a transaction's Relations, each with the ordinal of its first change; return the new Relations."""
         schema_changes = []
         for ordinal, relation in uses:
             old = self._relations.get(relation.relation_id)
@@ -107,12 +97,9 @@ class DeliveredRelations:
 class _Described:
     relation: TableDescription
     arrival: int
-    """A number that grows with each description."""
 
 
 class StreamRelations:
-    """The Relations of one streamed transaction."""
-
     __slots__ = ("_undo", "current")
 
     def __init__(self) -> None:
@@ -124,7 +111,6 @@ class StreamRelations:
         return len(self._undo)
 
     def put(self, relation: TableDescription, arrival: int) -> None:
-        """Set a table's description for the rows that follow."""
         described = self.current.get(relation.relation_id)
         if described is not None and described.relation is relation:
             described.arrival = arrival
@@ -151,7 +137,6 @@ class Relations:
         self._arrivals = 0
 
     def clear(self) -> None:
-        """Forget everything: the server describes all tables again on a new connection."""
         self._current.clear()
         self._latest.clear()
         self._types.clear()
@@ -186,7 +171,6 @@ class Relations:
         return relation
 
     def find(self, relation_id: Oid, stream: StreamRelations | None) -> TableDescription | None:
-        """Return the description for a row that arrives now; None if there never was any."""
         if stream is not None:
             described = stream.current.get(relation_id)
             if described is not None:
@@ -199,14 +183,10 @@ class Relations:
         return self._latest.get(relation_id)
 
     def all(self) -> dict[Oid, TableDescription]:
-        """Return the descriptions for transactions that are not streamed, by OID."""
         return self._latest | {oid: described.relation for oid, described in self._current.items()}
 
     def adopt(self, stream: StreamRelations) -> None:
-        """Share the Relations of a streamed transaction that committed.
-
-        The server does not send them again, unless it has described the table to other transactions meanwhile.
-        """
+        """The server does not send them again, unless it has described the table to other transactions meanwhile."""
         for relation_id, described in stream.current.items():
             current = self._current.get(relation_id)
             if current is None or current.arrival < described.arrival:

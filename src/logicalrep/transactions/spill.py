@@ -87,9 +87,7 @@ _Record = tuple[Lsn, int, bytes, TableDescription | None]
 class ChangeLog:
     """The changes of one transaction in order, which may be iterated any number of times until it is closed.
 
-    Changes on disk are read in blocks, so that a large transaction takes no more memory than a small one. The file has
-    no name if the operating system permits that, so it does not outlive the process; closing or garbage-collecting the
-    log removes it.
+    The file has no name if the system permits that, so it does not outlive the process. Reads take a block's memory.
     """
 
     def __init__(self) -> None:
@@ -113,12 +111,10 @@ class ChangeLog:
         self._close: weakref.finalize[[], ChangeLog] | None = None
 
     def __len__(self) -> int:
-        """Return the number of changes."""
         return self._length
 
     @property
     def spilled(self) -> int:
-        """The size of its file, in bytes."""
         return self._end
 
     def append(self, part: Change | RawRows) -> int:
@@ -145,10 +141,7 @@ class ChangeLog:
         return previous_memory - self.memory
 
     def spill(self, directory: str | os.PathLike[str] | None = None) -> None:
-        """Write the changes in memory to disk.
-
-        Raises OSError if the disk is full, for example; unwritten changes stay in memory.
-        """
+        """Write the changes in memory to disk; unwritten changes stay in memory if that raises OSError."""
         if self.file is None:
             self.file = tempfile.TemporaryFile(buffering=0, prefix="logicalrep-", dir=directory)  # noqa: SIM115
             self._close = weakref.finalize(self, self.file.close)
@@ -165,7 +158,6 @@ class ChangeLog:
             del self._tail[:count]
 
     def close(self) -> None:
-        """Drop all changes and the file; further calls do nothing."""
         self.closed = True
         self.memory = 0
         self._tail = []
@@ -173,7 +165,6 @@ class ChangeLog:
             self._close()
 
     def __iter__(self) -> Iterator[Change]:
-        """Yield the changes in order; raise ClosedError if the log is closed."""
         ordinal = 0
         for part in self._parts():
             if isinstance(part, Change):
@@ -188,10 +179,7 @@ class ChangeLog:
             ordinal += _count(part)
 
     def messages(self) -> Iterator[tuple[Lsn, bytes, TableDescription | None] | RawRows]:
-        """Yield the changes as messages of version 1, each with its LSN and Relation, or as packed rows.
-
-        Raises ClosedError if the log is closed.
-        """
+        """Yield version 1 messages, each with its LSN and Relation, or packed rows. Raises ClosedError."""
         for part in self._parts():
             if isinstance(part, Change):
                 yield part.lsn, _in_version_1(_form(part.message), part.message.build()), part.relation
@@ -202,7 +190,6 @@ class ChangeLog:
                 yield part
 
     def _parts(self) -> Iterator[Change | _Record | RawRows]:
-        """Yield the changes in order in their stored form: records or packed rows on disk, objects in memory."""
         for index, relations in enumerate(self._block_relations):
             if relations is None:
                 yield from self._records(index)
@@ -257,7 +244,6 @@ class ChangeLog:
             offset += length
 
     def _truncate_file(self, length: int) -> None:
-        """Cut the file before change number `length`: shorten that change's block, and drop later blocks."""
         index = bisect_right(self._block_firsts, length) - 1
         count, offset = length - self._block_firsts[index], self._block_offsets[index]
         relations = self._block_relations[index]
@@ -289,7 +275,6 @@ class SpillArea:
         """The estimated memory of all changes, in bytes."""
 
     def open(self) -> ChangeLog:
-        """Return a new log, which counts towards the limit until it is released."""
         log = ChangeLog()
         self._logs.add(log)
         return log
@@ -308,21 +293,17 @@ class SpillArea:
                 self.memory -= previous_memory - largest.memory
 
     def truncate(self, log: ChangeLog, length: int) -> None:
-        """Drop all changes of a log but the first `length`."""
         self.memory -= log.truncate(length)
 
     def release(self, log: ChangeLog) -> ChangeLog:
-        """Return a log, which no longer counts towards the limit."""
         self._logs.remove(log)
         self.memory -= log.memory
         return log
 
     def discard(self, log: ChangeLog) -> None:
-        """Drop a log and its changes."""
         self.release(log).close()
 
     def close(self) -> None:
-        """Drop all logs and their changes."""
         for log in list(self._logs):
             self.discard(log)
 
@@ -368,7 +349,6 @@ def _chunks(part: Change | RawRows) -> Iterator[Change | RawRows]:
 
 
 def _cost(part: Change | RawRows) -> int:
-    """Return the estimated memory of a change: its objects, each value's object and reference, and the bytes."""
     if not isinstance(part, Change):
         return part.memory
     message = part.message

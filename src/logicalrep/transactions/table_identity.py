@@ -14,10 +14,7 @@ class TableChangedError(LogicalRepError, RuntimeError):
 
 
 def is_of_table(relation: TableDescription, table: TableName, relation_id: int | None) -> bool:
-    """Return whether a description is a table's, by its OID if that is known, else by its name.
-
-    Raises TableChangedError if the description is another table's with that name.
-    """
+    """By the OID if that is known, else by name. Raises TableChangedError for another table of that name."""
     if relation_id is None:
         return relation.table == table
     if relation.table == table and relation.relation_id != relation_id:
@@ -34,7 +31,6 @@ def renamed(table: TableName, name: TableName) -> TableChangedError:
 
 
 def replaced(table: TableName, old_oid: int, new_oid: int, name: TableName | None = None) -> TableChangedError:
-    """Return the error for another table of the same name; `name` is the current name of the earlier table."""
     was = f"{old_oid}" if name is None else f"{old_oid}, which is now {name}"
     return TableChangedError(
         f"table {table} with OID {new_oid} is not the table of this stream, which has OID {was}: copy it again, with a "

@@ -72,7 +72,6 @@ class TableSelection:
 
 
 def matches(pattern: TableName, table: TableName) -> bool:
-    """Return whether a table is one of a selection's pattern."""
     return all(
         re.fullmatch(".*".join(map(re.escape, part.split(_ANY))), name, re.DOTALL)
         for part, name in zip(pattern, table, strict=True)
@@ -80,7 +79,6 @@ def matches(pattern: TableName, table: TableName) -> bool:
 
 
 def table_name(text: str) -> TableName:
-    """Return the one table in a text. Raises TableNameError if the text has no table, or several."""
     return _named(name_parts(text))
 
 

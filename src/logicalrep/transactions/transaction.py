@@ -153,7 +153,6 @@ class CommitColumns(NamedTuple):
 
 
 def columns_of(events: Iterable[object]) -> CommitColumns:
-    """Return the committed transactions with changes among events."""
     commits = [event for event in events if isinstance(event, Transaction) and len(event.changes)]
     return CommitColumns(
         [commit.commit_lsn for commit in commits],

@@ -77,7 +77,6 @@ _ICEBERG = {
 
 
 def page(text: str) -> str:
-    """Return the page with the current table between its markers."""
     beginning, begin, remainder = text.partition(BEGIN)
     _, end, ending = remainder.partition(END)
     if not begin or not end:

@@ -50,12 +50,9 @@ CODECS = {
 
 
 def python_codec(client_encoding: str) -> str:
-    """Return the Python codec of a client_encoding. PostgreSQL ignores case and punctuation in the name.
+    """Return a client_encoding's codec. Raises EncodingError if Python has none (MULE_INTERNAL, EUC_TW).
 
     SQL_ASCII is read as plain ASCII, as the meaning of its other bytes is unknown.
-
-    Raises:
-        EncodingError: the name is unknown, or its character set has no codec in Python (MULE_INTERNAL, EUC_TW).
     """
     name = "".join(character for character in client_encoding.upper() if character.isalnum())
     if name not in CODECS:

@@ -10,7 +10,6 @@ _SHOWN = 80
 
 
 def shortened(text: str) -> str:
-    """Return `text` as a quoted literal; a long text (a value can be a gigabyte) is cut."""
     if len(text) <= _SHOWN:
         return repr(text)
     return f"{text[:_SHOWN]!r}… ({len(text)} characters)"

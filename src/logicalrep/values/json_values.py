@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 
 JsonValue = str | dict[str, str] | None
-"""A column value in JSON."""
 
 
 def json_value(value: bytes | None, encoding: str, *, binary: bool = False) -> JsonValue:

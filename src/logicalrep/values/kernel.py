@@ -6,11 +6,9 @@ from enum import IntEnum
 
 
 class Kernel(IntEnum):
-    """The compiled loop that reads a type's values from the server's texts into the arrays of an Arrow type.
+    """A compiled loop that reads texts into an Arrow type's arrays, and leaves other values to the type's loader.
 
-    A loop builds the same values as the type's own loader, and leaves each value that it does not read to the
-    loader. `logicalrep.arrow.kernels.loaders` has the loops. The loops from STRING on write texts or bytes; UUID and
-    NUMBER check the form of the text.
+    The loops from STRING on write texts or bytes; UUID and NUMBER check the form of the text.
     """
 
     NONE = 0

@@ -19,10 +19,7 @@ _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def check_number_type(text: str) -> str:
-    """Return the name of a type for numbers without blanks, in lower case.
-
-    Raises:
-        ValueError: the name is not `text`, `double` or `decimal(p,s)` of at most 38 digits.
+    """Return the normalized name of `text`, `double` or `decimal(p,s)`. Raises ValueError for any other.
 
     Example:
         >>> check_number_type("DECIMAL(20, 4)")
@@ -38,12 +35,7 @@ def check_number_type(text: str) -> str:
 def with_number_type(column: ColumnType, name: str) -> ColumnType:
     """Return the type with a decimal or a double as its Spark target, if that target is the text of numbers.
 
-    A decimal refuses numbers of more digits than it has, before or after the point: it rounds none. A double is the
-    nearest double; it refuses numbers that are larger than every double.
-
-    Args:
-        column: the type of a column; any other type is returned unchanged.
-        name: `text`, `double` or `decimal(p,s)`.
+    A decimal refuses numbers with more digits before or after the point; a double refuses numbers that overflow.
 
     Example:
         >>> with_number_type(column_type(1700), "decimal(20,4)").spark_type

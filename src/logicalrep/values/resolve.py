@@ -145,7 +145,6 @@ class _Resolver:
         return text
 
     def _delimiter(self, element_oid: int) -> str:
-        """Return the delimiter of arrays of a readable type: a comma, except for some built-in types."""
         row = _BY_OID.get(element_oid)
         announced = self.types.get(element_oid)
         if row is None and announced is not None and announced.namespace in ("", "pg_catalog"):
@@ -172,8 +171,6 @@ class _Resolver:
 
 
 class _Allowance:
-    """The limit on the text made from the bytes read so far."""
-
     def __init__(self) -> None:
         self._remaining = _LONGER
 

@@ -1,7 +1,4 @@
-"""The table of types: the one place that decides each PostgreSQL type's form in Python, Arrow and Spark.
-
-The loaders, the Arrow and Spark types and `docs/reference/types.md` all come from here.
-"""
+"""The table of types: the one place that decides each PostgreSQL type's form in Python, Arrow and Spark."""
 
 from __future__ import annotations
 
@@ -67,7 +64,6 @@ class Row:
 
     @cached_property
     def type(self) -> ColumnType:
-        """The type without a modifier."""
         text = targets.STRING if self.to_text is None else targets.text(self.to_text)
         arrow = replace(self.arrow or text, kernel=self.kernel)
         return ColumnType(

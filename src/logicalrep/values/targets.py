@@ -74,7 +74,6 @@ STRING_MAP = Target(
 
 
 def text(format: ToText) -> Target:
-    """Return the target for PostgreSQL's text of the value, used where no type holds every value."""
     return Target(STRING.arrow, STRING.spark, format)
 
 

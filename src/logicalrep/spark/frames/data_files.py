@@ -20,14 +20,7 @@ _NAME, _NUMBER = "_logicalrep_file", "_logicalrep_row"
 def read_data_files(
     spark: SparkSession, schema: StructType, files: Mapping[str, NDArray[np.integer] | None]
 ) -> DataFrame:
-    """Return the rows of Parquet files with the same columns.
-
-    Args:
-        spark: a session, also of Spark Connect.
-        schema: the columns, of which a file may lack some.
-        files: the numbers of each file's deleted rows, by the file's unescaped path or URI; None if no row is
-            deleted.
-    """
+    """Return the rows of Parquet files; `files` has the numbers of deleted rows by unescaped path or URI."""
     whole = [_pattern(path) for path, deleted_rows in files.items() if deleted_rows is None]
     marked = {path: deleted_rows for path, deleted_rows in files.items() if deleted_rows is not None}
     rows = spark.read.schema(schema).parquet(*whole) if whole else spark.createDataFrame([], schema)
@@ -43,10 +36,8 @@ def read_data_files(
 
 
 def file_name(path: str) -> str:
-    """Return the file's name, which is unique within its table."""
     return unquote(PurePosixPath(path).name)
 
 
 def _pattern(path: str) -> str:
-    """Return the path with escapes for the characters of Spark's patterns."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)

@@ -10,12 +10,8 @@ POSITION = "struct(_commit_version, _ordinal)"
 
 ORDER = "struct(_commit_version, _ordinal, _change_type <> 'update_preimage')"
 IS_GONE = "_change_type IN ('update_preimage', 'delete')"
-"""Whether the change removes the row from its key.
-
-A preimage removes it only if the update's new row has another key.
-"""
+"""A preimage removes the row only if the update's new row has another key."""
 
 
 def column(name: str) -> Column:
-    """Return the column of that name, whose characters are quoted."""
     return col("`" + name.replace("`", "``") + "`")

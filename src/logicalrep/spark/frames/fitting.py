@@ -19,10 +19,7 @@ class MergeError(LogicalRepError, ValueError):
 
 
 def fitted(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the copy in the columns of `changes`, NULL where the copy lacks a column;
-
-    raise MergeError if it does not fit.
-    """
+    """Return the copy in the columns of `changes`, NULL where it lacks one. Raises MergeError if it does not fit."""
     added = {field.name for field in TYPED_COLUMNS}
     if not added <= set(changes.columns):
         raise MergeError(

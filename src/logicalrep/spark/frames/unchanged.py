@@ -37,10 +37,7 @@ decides.
 
 
 def with_unchanged(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """Return the changes with the values they left out of the columns `names`; `_unchanged` names values still unknown.
-
-    `table` is the copy before the changes, none of which truncates.
-    """
+    """`_unchanged` of the result names values still unknown. `table` is the copy before the changes; none truncates."""
     # The preimage has a key that is stored out of line and was not sent again.
     sent = {name: _over_change(first(column(name), ignorenulls=True)) for name in names if name in keys}
     events = events.withColumns({name: coalesce(column(name), value) for name, value in sent.items()})
@@ -96,7 +93,6 @@ def _state(kind: int, value: Column) -> Column:
 
 
 def _latest(name: str, keys: Sequence[str]) -> Column:
-    """Return a column's state after a change, decided by the changes of the same key."""
     until_now = (
         Window.partitionBy([column(key) for key in keys]).orderBy(expr(ORDER)).rowsBetween(Window.unboundedPreceding, 0)
     )

@@ -39,8 +39,6 @@ _PATIENCE = 2.0
 
 @dataclass(slots=True)
 class _Planned:
-    """A batch that Spark works on."""
-
     end: Lsn
     counts: Counts | None
     """None if the batch's task sends its counts."""
@@ -49,13 +47,10 @@ class _Planned:
 
 @dataclass(frozen=True, slots=True)
 class CountsSender:
-    """Sends a batch's counts from its executor to the driver."""
-
     address: str
     end: Lsn
 
     def send(self, counts: Counts) -> None:
-        """Send the counts; log if the driver cannot be reached, which then has no sums."""
         committed = None if counts.committed is None else counts.committed.isoformat()
         content = asdict(counts) | {"committed": committed, "end": str(self.end)}
         request = Request(self.address, json.dumps(content).encode(), {"Content-Type": "application/json"})
@@ -85,9 +80,7 @@ class Monitor:
         self._changes = self._bytes = self._batches = 0
         self._seconds = {"server": 0.0, "decoding": 0.0, "spark": 0.0}
         self.traffic = Traffic()
-        """The counts of the walsender's sessions."""
         self.restarts = 0
-        """Number of replacements of other connections."""
         self.mode: str | None = None
         """The mode of the query's last batch: `peek` or `walsender`."""
         # Only the query's own tasks know it.
@@ -111,11 +104,9 @@ class Monitor:
                 time.sleep(0.2)
 
     def close(self) -> None:
-        """Stop listening and sampling."""
         self._stack.close()
 
     def counts_sender(self, end: Lsn) -> CountsSender:
-        """Return the sender of counts for the batch that ends at a position; an executor uses it."""
         parts = urlsplit(self.address)
         host = parts.hostname or ""
         if host in ("0.0.0.0", "::"):
@@ -154,13 +145,11 @@ class Monitor:
             self._reached = max(self._reached, position)
 
     def record_batch(self, mode: str, end: Lsn, counts: Counts | None) -> None:
-        """Record the batch that Spark works on; without `counts` its task sends them."""
         with self._lock:
             self.mode = mode
             self._planned = _Planned(end, counts, time.monotonic())
 
     def figures(self) -> Figures:
-        """Return the current figures."""
         with self._lock:
             slot, last = self._slot, self._samples.last
             if last is not None and last.confirmed_flush_lsn is not None:

@@ -23,21 +23,17 @@ _log = logger("logicalrep.batch")
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of one batch."""
-
     changes: int | None = 0
     """Number of rows; None if unknown."""
     bytes: int | None = 0
     """Bytes of messages; None if unknown."""
     committed: datetime | None = None
-    """Commit time of the last transaction."""
     receiving: float = 0.0
     """Time spent receiving messages, in seconds."""
     decoding: float = 0.0
     """Time spent decoding rows, in seconds."""
 
     def count_messages(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
-        """Yield the message batches, and count their bytes and the time spent waiting for them."""
         began = time.monotonic()
         for messages in batches:
             assert self.bytes is not None
@@ -48,7 +44,6 @@ class Counts:
         self.receiving += time.monotonic() - began
 
     def count_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches, and count their rows and the time spent decoding them."""
         iterator = iter(batches)
         while True:
             began, received = time.monotonic(), self.receiving
@@ -89,7 +84,6 @@ class Counts:
 
 
 def commit_time(microseconds: int) -> datetime:
-    """Return a commit time from microseconds since 1970."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
 
 
@@ -101,7 +95,6 @@ def commit_times(batch: pa.RecordBatch) -> NDArray[np.int64]:
 
 
 def progress(slot: Slot, position: Lsn, mode: str) -> dict[str, str | int]:
-    """Return the `latestOffset` of Spark's progress report; Spark only displays it."""
     figures: dict[str, str | int] = {
         "lsn": str(slot.head),
         "behind_bytes": max(slot.head - position, 0),

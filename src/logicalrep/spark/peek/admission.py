@@ -55,9 +55,5 @@ def limits_of(limit: object | None, options: SourceOptions, pace: Pace) -> ReadL
 
 
 def _max_wal(options: SourceOptions) -> int | None:
-    """Return the limit on the WAL; the default limits only runs that can have several batches.
-
-    Spark 4.0 and 4.1 make one batch with Trigger.AvailableNow, which must read everything, and do not report the
-    trigger.
-    """
+    """The default limits only runs that can have several batches, unlike Trigger.AvailableNow of Spark 4.0 and 4.1."""
     return options.max_wal or (_MAX_WAL if HAS_ADMISSION_CONTROL else None)

@@ -27,7 +27,6 @@ class YieldedRows:
         return None if self._last is None else lsn_of(self._last[0])
 
     def take_new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the new rows of a record batch, and record them as yielded."""
         lsns, ordinals = _positions(batch)
         if self._last is not None:
             lsn, ordinal = self._last
@@ -55,7 +54,6 @@ def _positions(batch: pa.RecordBatch) -> tuple[NDArray[np.uint64], NDArray[np.in
 
 
 def _rows(batch: pa.RecordBatch, indices: NDArray[np.int64]) -> list[tuple[object, ...]]:
-    """Return the values that distinguish the rows of one position."""
     names = ["_change_type"] if _is_typed(batch) else ["op", "relation_id"]
     return list(zip(*(batch[name].take(indices).to_pylist() for name in names), strict=True))
 

@@ -11,7 +11,6 @@ from logicalrep_runtime.scalars import Lsn
 LEAST = 1 << 20
 """The smallest bound, in bytes of WAL."""
 _REMEMBERED = 8
-"""The number of batches from which the next bound is computed."""
 _DIFFERENT = 1.5
 """The ratio of two batches' sizes from which their times show the fixed part of a batch's time."""
 _ON_TIME = 0.1
@@ -21,17 +20,8 @@ _ON_TIME = 0.1
 class Pace:
     """The bound on a batch, which shrinks when batches take longer than a number of seconds, and grows again.
 
-    The bound decides only where a new batch ends. A planned batch keeps its end, also after a restart.
-
-    A batch lasts from its plan to the plan of the next batch, when Spark asks for it. With a trigger's interval
-    Spark may wait for a multiple of the interval before it asks: such a time is ignored.
-
-    Example:
-        >>> pace = Pace(30)
-        >>> pace.record_batch(Lsn(0), Lsn(256 << 20))
-        >>> pace.end_batch()     # after 60 seconds
-        >>> pace.bound
-        134217728
+    A planned batch keeps its end, also after a restart. A batch lasts until Spark asks for the next; times that are
+    multiples of a trigger's interval are ignored.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -42,7 +32,6 @@ class Pace:
         """The most WAL of the next batch in bytes; None while no batch has taken too long."""
 
     def record_batch(self, start: Lsn, end: Lsn) -> None:
-        """Record the plan of the next batch; a batch without WAL is ignored."""
         self._planned = (end - start, time.monotonic()) if end > start else None
 
     def end_batch(self) -> None:
@@ -63,7 +52,6 @@ class Pace:
             self.bound *= 2
 
     def _suitable(self, wal: int, took: float) -> int | None:
-        """Return the WAL of a batch that takes as long as it should, after a batch that took longer."""
         fixed, per_byte = 0.0, took / wal
         sizes, times = zip(*self._batches, strict=True)
         if max(sizes) > _DIFFERENT * min(sizes):

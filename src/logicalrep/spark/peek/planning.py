@@ -54,8 +54,6 @@ _MOST_MESSAGES = (1 << 31) - 1
 
 @dataclass(slots=True)
 class _BatchEnd:
-    """The result of a peek at a number of messages."""
-
     end: Lsn | None = None
     """The last end within the limits, or else the first end after the start."""
     is_last: bool = False
@@ -63,7 +61,6 @@ class _BatchEnd:
     counted: tuple[int, int, int] = 0, 0, 0
     """The messages, changes and bytes up to the last message of the peek."""
     is_at_end: bool = False
-    """Whether `end` is the last end of the peek."""
 
 
 class Planner:
@@ -103,7 +100,6 @@ class Planner:
             wanted = min(max(2 * wanted, self._expected(limits)), _MOST_MESSAGES)
 
     def _expected(self, limits: ReadLimits) -> int:
-        """Return the expected number of a batch's messages, with the margin."""
         expected = [_MOST_MESSAGES / _MARGIN]
         if limits.changes is not None:
             expected.append(limits.changes * self._messages_per_change)
@@ -118,9 +114,7 @@ class Planner:
             self._messages_per_byte = messages / size
 
     def _query_first(self, connection: Connection, head: Lsn) -> Lsn | None:
-        """Return the LSN of the first commit, or the end of the first message outside of transactions; None without
-        either.
-        """
+        """Of the first commit, or the end of the first message outside of transactions; None without either."""
         wanted = 1
         while True:
             call = peek_call(self._slot, self._options, head, wanted)
@@ -171,7 +165,6 @@ def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn,
 
 
 def _end(data: bytes) -> Lsn:
-    """Return the end LSN of a Commit, or of a message outside of transactions."""
     return Lsn((_COMMIT if data[0] == COMMIT else _MESSAGE).unpack_from(data)[-1])
 
 

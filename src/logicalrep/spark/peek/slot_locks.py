@@ -36,5 +36,4 @@ def lock_slot(connection: Connection, slot: str, *, patience: float) -> None:
 
 
 def lock_key(slot: str) -> int:
-    """Return the key of a slot's advisory lock, which no other program is likely to use."""
     return int.from_bytes(blake2b(slot.encode(), digest_size=8, person=b"logicalrep").digest(), signed=True)

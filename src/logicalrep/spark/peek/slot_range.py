@@ -37,14 +37,10 @@ _LARGEST_PAGE = 64 << 10
 
 @dataclass
 class SlotRange(InputPartition):
-    """The range of a slot that a micro-batch reads."""
-
     start: WalPosition
     end: WalPosition
     relation_id: int | None = None
-    """The OID of the query's table, if known."""
     counts_sender: CountsSender | None = None
-    """Sends the batch's counts to the driver; None without metrics."""
 
 
 def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> Slot:
@@ -63,10 +59,7 @@ def read_slot(
     end: WalPosition,
     counts_sender: CountsSender | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of all commits from `start` (None: the slot's position) to before `end`.
-
-    After a broken connection the slot is read again without the rows that were already yielded.
-    """
+    """Yield all commits from `start` (None: the slot's position) to before `end`; reconnect without repeating rows."""
     began = time.monotonic()
     yielded = YieldedRows()
     retries = Retries(options.retry_timeout)
@@ -108,7 +101,6 @@ def decoded_range(
     end: Lsn,
     counts: Counts,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of a range, split into parts that the server's sessions decode in parallel."""
     plugin, form = options.plugin_options(newest_protocol(connection)), row_form(options, schema)
     first = slot.confirmed.lsn if start is None else start
     wanted = sessions_for(connection, options, slot, first, end)
@@ -141,7 +133,6 @@ def page_after(lsn: int) -> Lsn:
 
 
 def sessions_for(connection: Connection, options: SourceOptions, slot: Slot, start: Lsn, end: Lsn) -> int:
-    """Return the number of sessions that repay their start."""
     size = end - start
     # Each session reads the WAL from the slot's restart_lsn on, a copy twice, and describes each table again.
     if options.relations or slot.redecoded_bytes(start) > size or not can_be_copied(connection, slot):

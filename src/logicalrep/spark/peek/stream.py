@@ -37,8 +37,6 @@ REPEATED_WAL_WARNING = 64 << 20
 
 
 class PeekStreamReader(SlotStreamReader):
-    """Stream reader that plans micro-batches in the driver and reads them in the executors."""
-
     def __init__(self, options: SourceOptions, schema: StructType, shared: SlotStreamReader | None = None) -> None:
         super().__init__(options, schema, shared)
         self._planner: Planner | None = None
@@ -112,13 +110,11 @@ class PeekStreamReader(SlotStreamReader):
         return [SlotRange(first, last, self._table.relation_id, counts_sender)]
 
     def commit(self, end: Mapping[str, object]) -> None:
-        """Advance the slot to `end`: Spark has committed everything before."""
         position = position_of(end)
         self._commits.record_commit(position.lsn)
         self.acknowledge(position)
 
     def acknowledge(self, position: WalPosition) -> None:
-        """Advance the slot to a position that the checkpoint contains."""
         if position.lsn > self._acknowledged:
             self.run(lambda connection: acknowledge_position(connection, self._options, position))
             self._acknowledged = position.lsn

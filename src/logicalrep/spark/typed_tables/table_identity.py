@@ -30,10 +30,7 @@ class TableIdentity:
             self.relation_id = int(str(relation_id))
 
     def query(self, connection: Connection) -> None:
-        """Read the OID of the table's name; raise TableChangedError if it differs from the known OID.
-
-        A dropped table is no error: its earlier changes can be read.
-        """
+        """Raises TableChangedError if the name's OID differs from the known OID. A dropped table is no error."""
         if self._table is None:
             return
         rows = connection.execute(_NAMES, (*self._table, self.relation_id)).fetchall()

@@ -33,14 +33,12 @@ def query_relation(options: SourceOptions) -> tuple[TableDescription, TypeCatalo
 
 
 def with_catalog(connection: Connection, options: SourceOptions) -> SourceOptions:
-    """Return the options with the catalog's entries for the table's types, if they name a table."""
     return options if options.table is None else replace(options, catalog=query_type_catalog(connection, options.table))
 
 
 def relation_schema(
     relation: TableDescription, text_columns: Container[str] = (), catalog: TypeCatalog | None = None
 ) -> StructType:
-    """Return the Spark schema of a typed table: its own columns and the source's."""
     fields = [
         StructField(column.name, from_arrow_type(column.type.arrow_type(for_spark=True), prefer_timestamp_ntz=True))
         for column in own_columns(relation, text_columns, catalog)

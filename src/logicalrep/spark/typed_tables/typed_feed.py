@@ -16,6 +16,5 @@ class FeedTable(FeedDecoder, PickledForWorkers):
     """Converter of a table's rows in the change feed into typed rows."""
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a typed record batch for each record batch of the feed; raises the errors of `typed`."""
         schema = arrow_schema(relation_schema(self.relation, self.text_columns, self.catalog))
         yield from self.typed(batches, schema)

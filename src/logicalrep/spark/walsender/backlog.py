@@ -29,7 +29,6 @@ class Backlog:
         self._commit_times.append(committed_at)
 
     def remove_up_to(self, lsn: Lsn) -> None:
-        """Remove the transactions that end at or before a position."""
         count = bisect_left(self._ends, lsn + 1)
         if count:
             self._rows_before, self._bytes_before = self._rows[count - 1], self._bytes[count - 1]
@@ -55,7 +54,6 @@ class Backlog:
         return Lsn(self._ends[last]), True
 
     def counts(self, start: Lsn, end: Lsn) -> Counts:
-        """Return the changes and bytes of a batch, and its last commit time."""
         first, last = bisect_left(self._ends, start + 1), bisect_left(self._ends, end + 1)
         if first == last:
             return Counts()
@@ -65,7 +63,6 @@ class Backlog:
         return Counts(self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, committed)
 
     def has(self, after: Lsn, enough: ReadLimits | None) -> bool:
-        """Return whether there are transactions after a position, or as many changes or bytes as `enough`."""
         first = bisect_left(self._ends, after + 1)
         if enough is None:
             return first < len(self._ends)

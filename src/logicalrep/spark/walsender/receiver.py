@@ -40,16 +40,11 @@ class ReceiverState:
     """The state of a receiver's thread, which replaces it as a whole."""
 
     position: Lsn = _NOWHERE
-    """The LSN before which every commit has been received."""
     acknowledged: Lsn = _NOWHERE
-    """The position that was last acknowledged to the server."""
     waits_for_room: bool = False
-    """Whether the receiver waits for Spark to commit before it receives more."""
 
 
 class SpoolReceiver(SlotReceiver):
-    """Receiver that runs ahead of the batches until it holds as many rows as it may."""
-
     def __init__(
         self,
         options: SourceOptions,
@@ -58,10 +53,7 @@ class SpoolReceiver(SlotReceiver):
         start: Lsn | None,
         traffic: Traffic | None = None,
     ) -> None:
-        """Start the thread, which adds the received bytes to `traffic`.
-
-        Spark has all commits before `start`, which are left out; None: unknown.
-        """
+        """Start the thread. Spark has all commits before `start`, which are left out; None: unknown."""
         self.start = start
         self._options = options
         form = row_form(options, schema)
@@ -98,7 +90,6 @@ class SpoolReceiver(SlotReceiver):
 
     @property
     def position(self) -> Lsn:
-        """The LSN before which every commit has been received."""
         return self._progress.position
 
     @property
@@ -107,7 +98,6 @@ class SpoolReceiver(SlotReceiver):
         return not self._thread.is_alive() and self._is_too_large
 
     def covers(self, start: Lsn, end: Lsn) -> bool:
-        """Return whether the receiver has received, and still holds, the rows of a batch."""
         return self.start is not None and max(self.start, self._committed) <= start and end <= self.position
 
     def end_after(self, start: Lsn, limits: ReadLimits) -> tuple[Lsn, bool]:
@@ -137,11 +127,7 @@ class SpoolReceiver(SlotReceiver):
             return self._backlog.counts(start, end)
 
     def wait(self, after: Lsn, seconds: float, until: Lsn | None = None, enough: ReadLimits | None = None) -> bool:
-        """Wait for `seconds` at most until commits after a position are received, or everything up to `until`.
-
-        `enough` is the number of changes or bytes to wait for; None: any. Returns true once received, or if nothing
-        more can be received before Spark commits.
-        """
+        """Wait for commits after a position, or for everything up to `until`; true also if it waits for Spark."""
 
         def is_enough() -> bool:
             has_all = until is not None and self.position >= until
@@ -152,7 +138,6 @@ class SpoolReceiver(SlotReceiver):
 
     @property
     def is_full(self) -> bool:
-        """Whether the receiver waits for Spark to commit before it receives more."""
         return self._progress.waits_for_room and self._rows.size > self._room
 
     def commit(self, lsn: Lsn) -> None:
@@ -172,7 +157,6 @@ class SpoolReceiver(SlotReceiver):
             self._await(lambda: self._progress.acknowledged >= lsn or self.has_left_slot, 1)
 
     def stop(self) -> None:
-        """End the thread, which leaves the slot, and remove the rows."""
         super().stop()
         # Not at the end of the thread: after an error, batches planned before it can still be read.
         self._rows.close()

@@ -31,29 +31,20 @@ _UNFINISHED = ".part"
 
 @dataclass(slots=True)
 class Segment:
-    """A finished segment file."""
-
     path: Path
     first: int
-    """The lowest position of a row."""
     last: int
-    """The highest position of a row."""
     size: int
 
 
 @dataclass
 class SegmentRange(InputPartition):
-    """The rows of a segment that belong to a micro-batch."""
-
     path: Path
     start: Lsn
     end: Lsn
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches, with the rows at or after `start` and before `end`.
-
-        Raises SpoolError if this machine does not see the spool, or other users can write into it.
-        """
+        """Yield rows at or after `start` and before `end`. Raises SpoolError if the spool is unsafe or absent here."""
         with _open_segment(self.path) as source, pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 positions = batch.column(0).to_numpy()
@@ -83,11 +74,9 @@ class Spool:
         self._first = self._last = 0
         self._written = 0
         self.segments: list[Segment] = []
-        """The finished segments in order."""
 
     @property
     def size(self) -> int:
-        """The bytes of all finished segments."""
         return sum(segment.size for segment in self.segments)
 
     def write(self, batch: pa.RecordBatch, positions: NDArray[np.int64]) -> None:
@@ -109,7 +98,6 @@ class Spool:
             self.seal()
 
     def seal(self) -> None:
-        """Finish the segment being written, if any."""
         if self._end():
             os.rename(f"{self._name}{_UNFINISHED}", self._name, src_dir_fd=self._own, dst_dir_fd=self._own)
             size = os.stat(self._name, dir_fd=self._own).st_size
@@ -122,13 +110,11 @@ class Spool:
         return [SegmentRange(segment.path, start, end) for segment in segments]
 
     def remove_before(self, lsn: Lsn) -> None:
-        """Remove the segments whose rows all lie before a position."""
         while self.segments and self.segments[0].last < lsn:
             with suppress(FileNotFoundError):
                 os.unlink(self.segments.pop(0).path.name, dir_fd=self._own)
 
     def close(self) -> None:
-        """Remove everything; further calls do nothing."""
         if self._own < 0:
             return
         self._end()

@@ -29,15 +29,11 @@ class SpoolError(LogicalRepError, RuntimeError):
 
 
 def default_folder() -> Path:
-    """Return the default folder of this user's spools."""
     return Path(tempfile.gettempdir()).resolve() / f"logicalrep-{os.geteuid()}"
 
 
 def open_own_folder(path: Path | str, within: int | None = None) -> int:
-    """Open a folder, relative to the descriptor `within` if given.
-
-    Raises SpoolError unless only this user can write there, and FileNotFoundError if it does not exist.
-    """
+    """`within`: a folder's descriptor. Raises SpoolError if other users can write there, and FileNotFoundError."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
     except OSError as error:
@@ -63,7 +59,6 @@ def _refused(path: Path | str, reason: str) -> SpoolError:
 
 
 def open_shared_folder(path: Path) -> int:
-    """Open the folder of all spools of this user; create it if absent."""
     try:
         path.mkdir(parents=True, mode=0o700)
     except FileExistsError:
@@ -77,10 +72,7 @@ def open_shared_folder(path: Path) -> int:
 
 
 def add_folder(shared: int, slot: str) -> tuple[str, int]:
-    """Create a folder for a slot's spool; return its name and its descriptor, which holds the lock until it is closed.
-
-    Abandoned folders of this host's processes are removed.
-    """
+    """Return its name and its descriptor, which holds the lock. Removes abandoned folders of this host's processes."""
     host = socket.gethostname()
     # This lock keeps other processes from removing the new folder before it is locked itself.
     fcntl.flock(shared, fcntl.LOCK_EX)

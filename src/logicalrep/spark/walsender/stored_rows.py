@@ -29,8 +29,6 @@ _ZSTD = pa.ipc.IpcWriteOptions(compression="zstd")
 
 @dataclass
 class CarriedRows(InputPartition):
-    """Rows that travel to the executor within their task."""
-
     data: bytes
     """An Arrow stream, compressed."""
 
@@ -45,10 +43,8 @@ class RowsInMemory:
     def __init__(self) -> None:
         self._batches: deque[tuple[pa.RecordBatch, NDArray[np.int64]]] = deque()
         self.size = 0
-        """Bytes of the rows."""
 
     def write(self, batch: pa.RecordBatch, positions: NDArray[np.int64]) -> None:
-        """Add rows with the positions that decide their batch, which do not decrease within a record batch."""
         self._batches.append((batch, positions))
         self.size += batch.nbytes
 
@@ -64,12 +60,10 @@ class RowsInMemory:
         return tasks
 
     def remove_before(self, lsn: Lsn) -> None:
-        """Remove the record batches whose rows all lie before a position."""
         while self._batches and self._batches[0][1][-1] < lsn:
             self.size -= self._batches.popleft()[0].nbytes
 
     def close(self) -> None:
-        """Remove everything; further calls do nothing."""
         self._batches.clear()
         self.size = 0
 

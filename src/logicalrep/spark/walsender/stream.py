@@ -42,8 +42,6 @@ TARGET_WAIT = 1.0
 
 
 class WalsenderStreamReader(SlotStreamReader):
-    """Stream reader with a receiver in the driver, which plans partitions of the received rows."""
-
     def __init__(self, options: SourceOptions, schema: StructType, shared: SlotStreamReader | None = None) -> None:
         super().__init__(options, schema, shared, locks=False)
         self.receiver: SpoolReceiver | None = None
@@ -144,11 +142,9 @@ class WalsenderStreamReader(SlotStreamReader):
 
     @property
     def has_left_slot(self) -> bool:
-        """Whether the receiver has left the slot because a transaction is too large for memory."""
         return self.receiver is not None and self.receiver.has_left_slot
 
     def covers(self, start: Lsn, end: Lsn) -> bool:
-        """Return whether the receiver holds all rows of a batch."""
         return self.receiver is not None and self.receiver.covers(start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -187,11 +183,10 @@ class WalsenderStreamReader(SlotStreamReader):
         return query_next_xid(connection) if has_prepared else None
 
     def _is_empty(self, decision: Decision) -> bool:
-        """Return whether a prepared transaction that arrives only as its commit has no changes.
+        """Whether a prepared transaction that arrives only as its commit has no changes.
 
         PostgreSQL 15 to 17 send only the commit of a transaction that just locked rows; 18 sends the Prepare too. A
-        transaction that began before the query is not assumed to be empty: it may have been prepared before the
-        query.
+        transaction that began before the query may have been prepared before the query.
         """
         newest, major = self.run(lambda connection: (query_next_xid(connection), server_major(connection)))
         # The latest 64-bit id that ends with these 32 bits.
@@ -248,11 +243,7 @@ class WalsenderStreamReader(SlotStreamReader):
         return start
 
     def _wait_for_commits(self, receiver: SpoolReceiver, after: Lsn, until: Lsn) -> bool:
-        """Wait for commits after a position, or for everything up to another; return whether that was received.
-
-        Returns false if the server waits for its standbys, which may be away for long. Raises SlotError if the
-        server sends nothing at all for `retry_timeout`; a large transaction may take longer.
-        """
+        """False if the server waits for its standbys. Raises SlotError if it sends nothing for `retry_timeout`."""
         seen, deadline = Lsn(0), 0.0
         while not receiver.wait(after, 0.1, until):
             if receiver.received > seen or not deadline:

@@ -76,7 +76,6 @@ class ArrayText:
         self._to_quote = re.compile(rf"[{_SPECIAL}{delimiter}]").search
 
     def load(self, text: str) -> list[object]:
-        """Return the array as nested lists, NULL as None."""
         load = self._load
         if self._plain(text):  # one dimension, nothing quoted
             return [
@@ -96,7 +95,6 @@ class ArrayText:
         return shaped(elements, lengths, [low for low, _ in declared])
 
     def _scan(self, text: str, position: int) -> tuple[list[object], list[int]]:
-        """Return the elements from `position` in order, and the length of each dimension."""
         if text[position:] == "{}":
             return [], []
         load, delimiter, token = self._load, self._delimiter, self._token
@@ -144,7 +142,6 @@ class ArrayText:
             position += 1
 
     def format(self, value: list[object]) -> str:
-        """Return PostgreSQL's text of a value that `load` returned."""
         lengths = []
         level: object = value
         while isinstance(level, list) and level:

@@ -26,7 +26,6 @@ class BinaryReader:
 
     @property
     def remaining(self) -> int:
-        """Number of unread bytes."""
         return len(self.data) - self.offset
 
     def take(self, length: int) -> bytes:
@@ -64,7 +63,6 @@ class BinaryReader:
         return None if length == -1 else self.take(length)
 
     def string(self) -> bytes:
-        """Read bytes up to a terminating zero byte."""
         end = self.data.find(b"\0", self.offset)
         if end < 0:
             raise ValueError(f"no zero byte ends the string at byte {self.offset}")
@@ -72,7 +70,6 @@ class BinaryReader:
         return self.data[start:end]
 
     def end(self) -> None:
-        """Raise ValueError if bytes remain."""
         if self.remaining:
             raise ValueError(f"{self.remaining} bytes too many")
 

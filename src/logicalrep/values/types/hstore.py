@@ -30,7 +30,6 @@ def hstore_text(text: str) -> dict[str, str | None]:
 
 
 def hstore_binary(value: bytes, encoding: str) -> dict[str, str | None]:
-    """Read a count of pairs, then each pair's key and value with their lengths."""
     reader = BinaryReader(value)
     pairs: dict[str, str | None] = {}
     for _ in range(reader.count(8)):

@@ -87,7 +87,6 @@ def interval_text(text: str) -> Interval:
 
 
 def make_interval(microseconds: int, days: int, months: int) -> Interval:
-    """Return an interval from the parts of the binary format, in its order."""
     return Interval(months, days, microseconds)
 
 

@@ -86,7 +86,6 @@ def _format_address(address: IPv4Address | IPv6Address) -> str:
 
 
 def mac_text(octets: int) -> Callable[[str], str]:
-    """Return a loader of hardware addresses of 6 or 8 octets, which stay text in the server's form."""
     return matching(":".join(["[0-9a-f]{2}"] * octets), "a hardware address")
 
 

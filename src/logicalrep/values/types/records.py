@@ -46,7 +46,6 @@ def parse_record(text: str) -> tuple[str | None, ...]:
 
 
 def format_record(fields: Iterable[str | None]) -> str:
-    """Return the text of a composite value from the texts of its fields."""
     return f"({','.join(map(_format_field, fields))})"
 
 

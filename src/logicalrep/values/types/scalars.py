@@ -48,8 +48,6 @@ _INTEGER = re.compile("-?[0-9]{1,20}").fullmatch
 
 
 def integer_text(lowest: int, highest: int) -> Callable[[str], int]:
-    """Return a loader of decimal integers from `lowest` to `highest`."""
-
     def load(text: str) -> int:
         if not _INTEGER(text):
             raise ValueError("not an integer")
@@ -105,7 +103,6 @@ _FIRST_TIE = 2.0**53
 
 
 def format_float8(value: float) -> str:
-    """Return the shortest text that reads as the same double, as PostgreSQL 12 and later write it."""
     number = abs(value)
     if not math.isfinite(value) or number < _FIRST_TIE:
         return _format_float(value, repr(number), 15)
@@ -114,7 +111,6 @@ def format_float8(value: float) -> str:
 
 
 def format_float4(value: float) -> str:
-    """Return the shortest text that reads as the same single-precision number."""
     number = abs(value)
     if not math.isfinite(value) or not value:
         return _format_float(value, "", 6)

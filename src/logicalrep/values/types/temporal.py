@@ -45,7 +45,6 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 def _format_days(days: int) -> tuple[str, str]:
-    """Return the day as `year-month-day`, and ` BC` for a year before 1."""
     cycles, day_of_cycle = divmod(days + _EPOCH_ORDINAL - 1, _CYCLE_DAYS)
     day = date.fromordinal(day_of_cycle + 1)
     year = day.year + cycles * _CYCLE_YEARS
@@ -54,7 +53,6 @@ def _format_days(days: int) -> tuple[str, str]:
 
 
 def format_clock(microseconds: int) -> str:
-    """Return `hours:minutes:seconds`, with up to six decimals if there are any."""
     seconds, fraction = divmod(microseconds, SECOND)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
@@ -63,7 +61,6 @@ def format_clock(microseconds: int) -> str:
 
 
 def _format_offset(seconds: int) -> str:
-    """Return a time zone's offset as the server writes it: minutes and seconds only if they are not zero."""
     minutes, second = divmod(abs(seconds), 60)
     hour, minute = divmod(minutes, 60)
     rest = f":{minute:02d}:{second:02d}" if second else f":{minute:02d}" if minute else ""
@@ -71,7 +68,6 @@ def _format_offset(seconds: int) -> str:
 
 
 def read_microseconds(fraction: str | None) -> int:
-    """Return the microseconds of a second's decimals."""
     return int(fraction.ljust(6, "0")) if fraction else 0
 
 
