@@ -14,7 +14,6 @@ _VALUE_WIDTH = 40
 
 
 def table_lines(rows: Iterable[ChangeRow], style: TerminalStyle) -> Iterator[str]:
-    """Yield the lines for rows of the change feed."""
     last: tuple[object, object] | None = None
     for row in rows:
         transaction = (row["commit_lsn"], row["xid"])

@@ -21,7 +21,6 @@ Run: TypeAlias = Callable[[argparse.Namespace], int]
 RunSeveral: TypeAlias = "Callable[[argparse.Namespace, Sequence[DatabaseSection]], int]"
 
 _DATABASE_ARGUMENTS = {"dsn": "--dsn", "dsn_file": "--dsn-file", "password_command": "--password-command", "to": "--to"}
-"""The arguments that each database of a file sets."""
 _NAMES = ("slot", "publication")
 _CODES_BY_SEVERITY = (1, 2, 3, 4, 5)
 
@@ -42,15 +41,12 @@ def add_destination_command(
     """Add a command with the arguments that name a server and a destination.
 
     Args:
-        commands: the subparsers of `logicalrep`.
-        name: the command's name.
-        run: runs the command for one database.
         text: the command's line in `logicalrep --help`.
         description: the first paragraph of the command's help.
         exit_codes: the last paragraph of the command's help.
-        run_several: runs the command for the databases of a file; by default one database after another.
+        run_several: for the databases of a file; by default one database after another.
         has_config: whether the command has the options of `replicate`, including `--config`.
-        has_settings: whether the command's `--config` may have settings by table.
+        has_settings: whether `--config` may have settings by table.
         has_names: whether to add `--slot` and `--publication`, which are also options of `replicate`.
     """
     parser = commands.add_parser(
@@ -141,7 +137,6 @@ def _sections_of(options: argparse.Namespace) -> Sequence[DatabaseSection]:
 def with_section(
     options: argparse.Namespace, section: DatabaseSection, *, label: str | None = None
 ) -> argparse.Namespace:
-    """Return the arguments for one database: the command's arguments, overridden by the database's section."""
     own_options = copy.copy(options)
     for name in _DATABASE_ARGUMENTS:
         setattr(own_options, name, getattr(section, name))
@@ -168,12 +163,10 @@ def run_in_sequence(run: Run, options: argparse.Namespace, sections: Sequence[Da
 
 
 def with_database_label(content: Mapping[str, Any], label: str | None) -> Mapping[str, Any]:
-    """Return an object for JSON, with the database's name if there is a label."""
     return content if label is None else {"database": label, **content}
 
 
 def refuse_several(options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
-    """Raise ArgumentsError, because the command is for one database."""
     raise ArgumentsError(f"select a database with --database: {options.config} has {_names(sections)}")
 
 

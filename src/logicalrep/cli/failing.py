@@ -29,13 +29,7 @@ class StatementError(LogicalRepError):
 def run_command(
     run: Callable[[argparse.Namespace], int], options: argparse.Namespace, *, label: str | None = None
 ) -> int:
-    """Run a command and return its exit code: 1 for an error, 2 for invalid arguments.
-
-    Args:
-        run: the command.
-        options: its arguments.
-        label: a database's name, which precedes the error.
-    """
+    """Return 1 for an error, 2 for invalid arguments; `label`, a database's name, precedes the error."""
     try:
         return run(options)
     except BrokenPipeError:

@@ -26,11 +26,7 @@ def inspect(
     sender: str,
     style: TerminalStyle,
 ) -> Iterator[str]:
-    """Yield the lines of a table with a line for each field: offset, bytes, field, type, value.
-
-    Raises:
-        DecodeError: the message is invalid; the last lines are the bytes at the error's offset, marked.
-    """
+    """Yield the lines of a table of fields. Raises DecodeError after the bytes at the error's offset, marked."""
     rows = [("offset", "bytes", "field", "type", "value")]
     fault: DecodeError | None = None
     try:

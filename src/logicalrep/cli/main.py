@@ -41,11 +41,7 @@ LONGEST_TEXT = 4 * LONGEST_MESSAGE
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 for success, 1 for an error, 2 for invalid arguments.
-
-    Args:
-        arguments: the command line without the program's name; by default `sys.argv`.
-    """
+    """Run a command and return its exit code: 0 for success, 1 for an error, 2 for invalid arguments."""
     parser = argument_parser()
     options, unknown = parser.parse_known_args(arguments)
     if options.command is None:

@@ -20,10 +20,9 @@ _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, object]:
     """Return the last message of `decoder` as an object for json.dumps.
 
-    An LSN is text such as `16/B374D848`, a time is ISO 8601 in UTC. A column value is text if it is valid in the
-    session's encoding, otherwise `{"base64": ...}`; null is NULL, and `{"unchanged": true}` is a TOASTed value that
-    PostgreSQL did not send. A row is an object by column name, or a list if the number of values differs from the
-    number of the Relation's columns.
+    An LSN is text such as `16/B374D848`, a time is ISO 8601 in UTC. A value is text if it is valid in the session's
+    encoding, else `{"base64": ...}`; null is NULL, `{"unchanged": true}` an unsent TOASTed value. A row is an object by
+    column name, or a list if it has another number of values than the Relation has columns.
     """
     result: dict[str, object] = {"lsn": str(lsn), "message": _NAMES[message.tag]}
     relation_id = getattr(message, "relation_id", None)
@@ -44,7 +43,6 @@ def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, o
 
 
 def relation_name(relation: Relation) -> str:
-    """Return schema.table as in SQL."""
     return str(TableName(relation.namespace or "pg_catalog", relation.name))
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `replicate` from OPTIONS."""
     for name, option in OPTIONS.items():
         text = f"{option.doc[0].lower()}{option.doc[1:]}".rstrip(".").replace("`", "")
         if option.read is kinds.flag:
@@ -37,7 +36,6 @@ def replicate_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def settings_of(options: argparse.Namespace) -> ReplicateSettings:
-    """Return the settings of the arguments. Raises OptionError for an invalid option."""
     # Options are checked before the slow imports.
     arguments = replicate_arguments(options)
     connection, storage = server_and_storage(options)

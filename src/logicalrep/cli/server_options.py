@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from logicalrep.postgres.connection import ConnectionSettings
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""The subparsers to which modules add their commands."""
 
 _DSN, _STORAGE = "LOGICALREP_DSN", "LOGICALREP_STORAGE_OPTIONS"
 _CATALOG, _CATALOG_OPTIONS = "LOGICALREP_CATALOG", "LOGICALREP_CATALOG_OPTIONS"
@@ -41,13 +40,10 @@ _HIDDEN = ("--dsn", "--storage-option", "--catalog", "--catalog-option")
 
 
 class ArgumentsError(LogicalRepError, ValueError):
-    """The arguments contradict each other, or one is missing."""
-
     code = "USAGE"
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name a server."""
     # `section` is the database of a file with several databases.
     parser.set_defaults(storage_option=[], catalog=None, catalog_option=[], section=None)
     server = parser.add_mutually_exclusive_group()
@@ -94,7 +90,6 @@ def catalog_of(options: argparse.Namespace) -> tuple[str | None, Mapping[str, st
 
 
 def catalog_settings_of(options: argparse.Namespace) -> CatalogSettings | None:
-    """Return the catalog of the arguments; None without a catalog. Raises OptionError if its URI is invalid."""
     from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 
     return CatalogSettings.of(*catalog_of(options))
@@ -141,10 +136,9 @@ def _pairs(flag: str, texts: Iterable[str], variable: str) -> Mapping[str, str]:
 
 
 def hide_secrets(options: argparse.Namespace) -> None:
-    """Restart the program with its secrets in the environment instead of on the command line.
+    """Restart the program with its secrets in the environment; call it first.
 
-    Every user of the machine can read the command line, but only this user the environment. Without secrets, it does
-    nothing. Call it first.
+    Every user of the machine can read the command line, but only this user the environment.
     """
     has_password = options.dsn is not None and _PASSWORD.search(options.dsn) is not None
     has_catalog = options.catalog is not None and (

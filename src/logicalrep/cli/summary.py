@@ -21,8 +21,6 @@ _OPERATIONS = ("Insert", "Update", "Delete", "Truncate")
 
 
 class Summary:
-    """Counts the messages of a session."""
-
     def __init__(self, session: CaptureSession) -> None:
         self._session = session
         self._by_tag: Counter[str] = Counter()
@@ -52,7 +50,6 @@ class Summary:
                 self._rows.append(message_json(lsn, message, decoder))
 
     def lines(self, name: str, style: TerminalStyle) -> Iterator[str]:
-        """Yield the lines of the summary, with the capture's name first."""
         yield style.bold(name)
         yield from self._origin()
         total = self._by_tag.total()

@@ -28,15 +28,12 @@ class TerminalStyle:
         return f"\x1b[{code}m{text}\x1b[0m" if self.coloured else text
 
     def bold(self, text: str) -> str:
-        """Return a styled heading or total."""
         return self._paint("1", text)
 
     def dim(self, text: str) -> str:
-        """Return a styled secondary text."""
         return self._paint("2", text)
 
     def red(self, text: str) -> str:
-        """Return a styled error."""
         return self._paint("31", text)
 
 
@@ -44,7 +41,6 @@ class ProgressBar:
     """A bar on standard error that appears after a second; without a terminal, it never appears."""
 
     def __init__(self, total: int, stream: IO[str] | None = None) -> None:
-        """Make a bar for `total` bytes."""
         self._total = max(total, 1)
         self._stream = sys.stderr if stream is None else stream
         self._active = self._stream.isatty()

@@ -7,4 +7,3 @@ from logicalrep.error_codes.replicate import REPLICATE
 from logicalrep.error_codes.servers import SERVERS
 
 CODES = READ | REPLICATE | SERVERS
-"""Each code's cause and remedy."""

@@ -20,7 +20,6 @@ finding.
 
 
 def page() -> str:
-    """Return the page as Markdown."""
     return _HEAD + "".join(f"| `{code}` | {cause} | {remedy} |\n" for code, (cause, remedy) in sorted(CODES.items()))
 
 

@@ -167,4 +167,3 @@ READ: dict[str, tuple[str, str]] = {
         "`logicalrep resync` for the table.",
     ),
 }
-"""Each code's cause and remedy."""

@@ -235,4 +235,3 @@ REPLICATE: dict[str, tuple[str, str]] = {
         "Read a later version.",
     ),
 }
-"""Each code's cause and remedy."""

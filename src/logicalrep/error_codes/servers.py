@@ -156,4 +156,3 @@ SERVERS: dict[str, tuple[str, str]] = {
         "Run `ALTER SYSTEM SET wal_level = logical` and restart the server; from PostgreSQL 19 on `replica` is enough.",
     ),
 }
-"""Each code's cause and remedy."""

@@ -26,16 +26,9 @@ class Calls(Observer):
     """Makes calls one after another in its own thread, so that no table waits for a call."""
 
     option = ""
-    """The option that requests the calls."""
 
     def __init__(self, to: str, destination: str) -> None:
-        """Set the target and the destination's URI.
-
-        Args:
-            to: a shell command, which gets the call's JSON object on standard input; or a URL that begins with
-                `http://` or `https://`, which gets it by POST.
-            destination: the URI in each call.
-        """
+        """`to`: a shell command, which gets the call's JSON on standard input; or an HTTP URL, which gets a POST."""
         self._to = to
         self._destination = destination
         self._queue: SimpleQueue[dict[str, str] | None] = SimpleQueue()

@@ -37,19 +37,14 @@ _WAIT_VALID = 150.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The figures at one time."""
-
     time: float
     """In seconds since 1970."""
     lag_bytes: int
     changes: int
-    """The number of changes applied by this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A warning or a wait."""
-
     time: float
     """The time of the last report, in seconds since 1970."""
     text: str
@@ -63,11 +58,9 @@ class Stopwatch:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.seconds = 0.0
-        """The sum of all measured times, which may overlap."""
 
     @contextmanager
     def measure(self) -> Iterator[None]:
-        """Add the duration of the context."""
         began = time.monotonic()
         try:
             yield
@@ -84,15 +77,12 @@ class Observed(Observer):
         self.changes = self.batches = 0
         self.applying_seconds = 0.0
         self.committed: datetime | None = None
-        """The time of the last applied commit."""
         self.checkpoint_at: float | None = None
         """When the last checkpoint was saved, in seconds since 1970."""
         self.tables: Mapping[str, TableFigures] = {}
         self.rows_copied: dict[str, int] = {}
         self.errors: dict[ErrorKind, int] = dict.fromkeys(ERROR_KINDS, 0)
-        """The number of errors by kind, without broken connections of receivers."""
         self.traffic = Traffic()
-        """The sum over all receivers."""
         self.engine_time = Stopwatch()
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self._messages: deque[Message] = deque(maxlen=_MESSAGES)
@@ -128,7 +118,6 @@ class Observed(Observer):
                     self._messages = deque(messages, maxlen=_MESSAGES)
 
     def sample(self, slot: Slot) -> None:
-        """Record the slot's current state."""
         with self._lock:
             self._slot_samples.record_slot(slot)
             lag = self._slot_samples.lag_bytes(self._lsn)
@@ -136,7 +125,6 @@ class Observed(Observer):
                 self.samples.append(Sample(time.time(), lag, self.changes))
 
     def sampling(self, query_slot: Callable[[], Slot]) -> AbstractContextManager[None]:
-        """Return a context that queries and records the slot every few seconds."""
         # The main loop meets the same error and handles it; this is for the page.
         return sampling(
             lambda: self.sample(query_slot()),
@@ -145,7 +133,6 @@ class Observed(Observer):
 
     @property
     def slot(self) -> Slot | None:
-        """The slot at the last sample."""
         return self._slot_samples.last
 
     @property
@@ -198,7 +185,6 @@ class Observed(Observer):
         ]
 
     def all_samples(self) -> list[Sample]:
-        """Return a copy of the samples, oldest first."""
         with self._lock:
             return list(self.samples)
 

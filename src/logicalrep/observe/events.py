@@ -18,8 +18,6 @@ _MOST_NAMES = 5
 
 
 class RunEvent:
-    """The base of a run's events: plain data."""
-
     __slots__ = ()
     level: ClassVar[int] = logging.INFO
     """The level of `line` in the log."""
@@ -73,7 +71,6 @@ class PageServed(RunEvent):
     """The status page and the metrics are served."""
 
     address: str
-    """The page's URL."""
 
     def line(self) -> str:
         return served_text(self.address)
@@ -84,7 +81,6 @@ class RunPrepared(RunEvent):
     """The destination and the server are ready."""
 
     slot: str
-    """The replication slot's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +112,6 @@ class LoadsNeeded(RunEvent):
 
     tables: Sequence[TableName]
     reason: str
-    """A few words, such as `new table`."""
 
     def line(self) -> str:
         return f"{listed(self.tables)}: load needed: {self.reason}"
@@ -127,8 +122,6 @@ class LoadsNeeded(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class CopyStarted(RunEvent):
-    """The copy of a table's rows has started."""
-
     table: TableName
     estimate: int
     """The server's estimate of the number of rows; 0 if the server has none."""
@@ -142,17 +135,12 @@ class CopyStarted(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class RowsCopied(RunEvent):
-    """A part of a table's rows is copied."""
-
     table: TableName
     rows: int
-    """The number of rows in this part."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyEnded(RunEvent):
-    """All rows of a table are copied."""
-
     table: TableName
     rows: int
     seconds: float
@@ -170,7 +158,6 @@ class BatchApplied(RunEvent):
 
     changes: int
     tables: int
-    """The number of tables that the batch changed."""
     seconds: float
     lag_bytes: int
     """The bytes of WAL that the server has sent beyond the batch."""
@@ -179,7 +166,6 @@ class BatchApplied(RunEvent):
 
     @property
     def lag_seconds(self) -> float | None:
-        """The current lag in seconds; None if unknown."""
         return lag.lag_seconds(self.lag_bytes, datetime.now(UTC), self.committed)
 
     def record(self) -> tuple[str, Mapping[str, Value]]:
@@ -193,7 +179,6 @@ class CheckpointSaved(RunEvent):
 
     lsn: int
     tables: Mapping[str, TableFigures]
-    """The figures of all tables, by name as in SQL."""
 
     def loading(self) -> set[str]:
         """Return the names of the tables that are being loaded or are catching up."""
@@ -225,7 +210,6 @@ class SchemaChanged(RunEvent):
 
     table: TableName
     changes: Sequence[str]
-    """A short description of each change."""
 
     def line(self) -> str:
         return f"{self.table}: {'; '.join(self.changes)}"
@@ -235,7 +219,6 @@ class SchemaChanged(RunEvent):
 
 
 def served_text(address: str) -> str:
-    """Return the line about the URLs of the status page and the metrics."""
     return f"status page: {address}, metrics: {address}metrics"
 
 

@@ -42,8 +42,6 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """The progress of copying a table's rows under a snapshot."""
-
     rows: int
     """The number of copied rows; it grows with each part of the table."""
     estimate: int
@@ -59,15 +57,11 @@ class TableFigures:
     state: Standing
     phase: Phase | None = None
     version: int | None = None
-    """The stored table's version."""
     rows: int | None = None
-    """The number of the stored table's rows."""
     rows_copied: int | None = None
     """The rows that loads have copied since the process started."""
     committed: datetime | None = None
-    """The time of the last commit that changed the table."""
     error: str | None = None
-    """Why the table is stopped."""
     progress: LoadProgress | None = None
     """None if no load is copying rows."""
     unfit: int | None = None
@@ -86,21 +80,15 @@ class Figures:
     """The retained bytes at which PostgreSQL invalidates the slot."""
     changes: int | None = None
     bytes: int | None = None
-    """The bytes of received messages."""
     batches: int | None = None
     restarts: int | None = None
-    """The number of reconnects."""
     errors: Mapping[ErrorKind, int] = field(default_factory=dict)
-    """The number of errors by kind."""
     mode: str | None = None
-    """`peek` or `walsender`."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """The seconds by stage: `server`, `decoding`, `applying`, `spark`."""
     committed: datetime | None = None
-    """The time of the last commit read."""
     checkpointed: float | None = None
     """When the reader last showed progress, in seconds since 1970."""
     load_snapshot: datetime | None = None
     """When the oldest snapshot of a current load was exported."""
     tables: Mapping[str, TableFigures] = field(default_factory=dict)
-    """The tables by name, as in SQL."""

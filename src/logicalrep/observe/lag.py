@@ -21,10 +21,7 @@ def lag_seconds(
     The lag is 0 if the reader lacks no WAL, unless `as_of` is more than 15 seconds before `server_time`.
 
     Args:
-        lag_bytes: the bytes of WAL that the server has written and the reader lacks; None if unknown.
-        server_time: the server's current time.
-        caught_up_at: times up to which the reader has every commit: the time of its last commit, and the time when
-            it last lacked no WAL. None for an unknown time.
+        caught_up_at: times up to which the reader has every commit: of its last commit, and when it lacked no WAL.
         as_of: the server's time when it reported `lag_bytes`; None for `server_time`.
 
     Example:
@@ -64,11 +61,7 @@ class WalHeads:
         self.ahead.append((time, end))
 
     def caught_up(self, position: Lsn) -> datetime | None:
-        """Return the last recorded time whose WAL end is at or before a position; None if there is none.
-
-        Args:
-            position: the reader has every commit before it; positions never decrease.
-        """
+        """The reader has every commit before `position`; positions never decrease. None if none is recorded."""
         while self.ahead and self.ahead[0][1] <= position:
             self._caught_up = self.ahead.popleft()[0]
         return self._caught_up

@@ -66,7 +66,6 @@ class LoadSummary(Observer):
 
     @property
     def is_over(self) -> bool:
-        """Whether no table needs a load."""
         return not self._waiting
 
     def text(self) -> str:

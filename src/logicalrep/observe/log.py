@@ -12,10 +12,7 @@ Value = str | int | float | datetime | None
 
 
 def log_figures(log: logging.Logger, event: str, **figures: Value) -> None:
-    """Log an event with its figures, except figures that are None, at level INFO.
-
-    The record's attribute `figures` has the figures as a dictionary, for a formatter that writes JSON.
-    """
+    """At INFO, without figures that are None; the record's attribute `figures` has them for JSON."""
     known_figures = {name: value for name, value in figures.items() if value is not None}
     pairs = " ".join(f"{name}={_text(value)}" for name, value in known_figures.items())
     log.info("%s %s", event, pairs, extra={"event": event, "figures": known_figures})
@@ -58,7 +55,6 @@ def log_to_standard_error(log: logging.Logger, *, as_json: bool = False) -> None
 
 
 def line_formatter(*, as_json: bool = False) -> logging.Formatter:
-    """Return a formatter for JSON, or for text with time (UTC), level and logger."""
     if as_json:
         return JsonFormatter()
     formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")

@@ -289,7 +289,6 @@ Counters start at 0 with each process. Unknown figures are absent.
 
 
 def page() -> str:
-    """Return the page docs/reference/metrics.md."""
     lines = (
         f"| `{metric.name}` | {metric.kind} | {metric.unit} | {', '.join(f'`{label}`' for label in metric.labels)} "
         f"| {'all' if metric.sources == _ALL else ', '.join(metric.sources)} | {metric.meaning} |\n"

@@ -21,11 +21,8 @@ _UP_MEANING = "1 if the database's process answers; 0 if it has ended, hangs or 
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseAnswer:
-    """The answer of a database's process."""
-
     name: str
     uri: str
-    """The destination's URI."""
     process: str
     """The state of the process, in a few words."""
     metrics: str | None
@@ -72,7 +69,6 @@ class _LabelledMetrics:
 
 
 def labelled_registry(answers: Sequence[DatabaseAnswer]) -> CollectorRegistry:
-    """Return a registry of prometheus_client with the metrics of all databases, labelled with `database`."""
     from prometheus_client import CollectorRegistry
 
     metrics = CollectorRegistry()
@@ -81,7 +77,6 @@ def labelled_registry(answers: Sequence[DatabaseAnswer]) -> CollectorRegistry:
 
 
 def overview(answers: Sequence[DatabaseAnswer]) -> str:
-    """Return the page as HTML: a row for each database, with a link to the database's page."""
     up = sum(answer.metrics is not None for answer in answers)
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">

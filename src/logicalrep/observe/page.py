@@ -55,14 +55,7 @@ def as_text(text: str) -> str:
 
 
 def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -> str:
-    """Return the page as HTML.
-
-    Args:
-        observed: the figures.
-        uri: the destination's URI.
-        query: the parameters of the request: `q`, a substring of the names or states of the tables to show, and
-            `sort`, one of `state`, `name`, `rows` and `commit`. Without `q` the page refreshes every five seconds.
-    """
+    """`query` has `q`, part of names or states, and `sort`, a key of `_ORDERS`; without `q` the page refreshes."""
     time_now, query = time.time(), query or {}
     search_text = query.get("q", "")
     # A refresh would clear the search field.
@@ -151,7 +144,6 @@ _ORDERS: Mapping[str, Callable[[str, TableFigures], tuple[Any, ...]]] = {
 
 
 def _matching_names(tables: Mapping[str, TableFigures], search_text: str, sort: str) -> list[str]:
-    """Return the sorted names of the tables whose name or state contains a text."""
     order, folded_text = _ORDERS.get(sort, _ORDERS["state"]), search_text.casefold()
     names = [
         name for name, table in tables.items() if folded_text in f"{name} {table.state} {table.phase or ''}".casefold()
@@ -218,7 +210,6 @@ def _messages(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
 
 
 def _remedies(text: str) -> str:
-    """Return the remedies of docs/reference/errors.md for the error codes in a text."""
     codes = dict.fromkeys(code for code in _CODE.findall(text) if code in CODES)
     return "".join(
         f"<br><small>{code}: {as_text(CODES[code][1].replace('`', ''))} See docs/reference/errors.md.</small>"
@@ -231,7 +222,6 @@ def _number_text(number: float) -> str:
 
 
 def bytes_text(count: float) -> str:
-    """Return a number of bytes with a unit: `B`, `kB`, `MB` or `GB`."""
     for unit in ("B", "kB", "MB"):
         if abs(count) < 1000:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
@@ -240,7 +230,6 @@ def bytes_text(count: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return seconds with a unit: `s`, `min` or `h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -12,12 +12,7 @@ _JOIN_TIMEOUT = 5.0
 
 @contextmanager
 def repeating(action: Callable[[], None], pause: Callable[[], float], name: str) -> Iterator[None]:
-    """Run an action immediately and then at intervals, in its own thread, while this context lasts.
-
-    Args:
-        action: raises no error.
-        pause: returns the seconds until the next run of the action.
-        name: the thread's name.
+    """Run an action, which raises no error, immediately and after each `pause()` seconds, while this context lasts.
 
     Example:
         >>> with repeating(lambda: print("still here"), lambda: 5.0, "clock"):

@@ -108,7 +108,6 @@ def _metrics(read: Callable[[], Iterable[Figures]]) -> Answer:
 
 
 def metrics_answer(metrics: CollectorRegistry) -> tuple[int, str, bytes]:
-    """Return the metrics of a registry of prometheus_client as an answer."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
     return 200, CONTENT_TYPE_LATEST, generate_latest(metrics)

@@ -27,23 +27,16 @@ class SlotSamples:
         self._ahead = timedelta()
 
     def record_slot(self, slot: Slot | None) -> None:
-        """Record the slot's current state; None if the slot does not exist."""
         self.last = slot
         if slot is not None:
             self._ahead = slot.time - datetime.fromtimestamp(time.time(), UTC)
             self._heads.record_end(slot.time, slot.sent_up_to)
 
     def lag_bytes(self, position: Lsn | None) -> int | None:
-        """Return the bytes of WAL that a reader at a position lacks; None if slot or position is unknown."""
         return None if self.last is None or position is None else max(self.last.sent_up_to - position, 0)
 
     def lag_seconds(self, position: Lsn | None, committed: datetime | None) -> float | None:
-        """Return an upper bound of the reader's lag in seconds; None if unknown.
-
-        Args:
-            position: the reader has every commit before it; positions never decrease.
-            committed: the time of the reader's last commit, in UTC.
-        """
+        """Return an upper bound; None if unknown. Positions never decrease; `committed` is of the last commit."""
         if self.last is None or position is None:
             return None
         server_time = datetime.fromtimestamp(time.time(), UTC) + self._ahead
@@ -53,12 +46,7 @@ class SlotSamples:
 
 
 def sampling(sample: Callable[[], None], on_error: Callable[[Exception], None]) -> AbstractContextManager[None]:
-    """Sample every `PAUSE` seconds in a separate thread: the reader's own may wait for its destination for hours.
-
-    Args:
-        sample: takes one sample.
-        on_error: handles an error of `sample`; sampling continues.
-    """
+    """Sample every `PAUSE` seconds in a separate thread: the reader's own may wait for its destination for hours."""
 
     def action() -> None:
         try:

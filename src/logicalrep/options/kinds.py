@@ -15,7 +15,6 @@ from logicalrep.values.numbers import check_number_type
 from logicalrep_runtime.errors import LogicalRepError
 
 OptionTexts = Mapping[str, str]
-"""The texts of the options by name in lower case."""
 Reader = Callable[[OptionTexts, str], Any]
 """A function that returns an option's value from all texts and the option's name. Raises OptionError."""
 
@@ -30,18 +29,14 @@ class OptionError(LogicalRepError, ValueError):
 
 @dataclass(frozen=True)
 class Option:
-    """An option and its documentation."""
-
     read: Reader
     doc: str
     default: str
-    """The default in the documentation."""
     name: str | None = None
     """The name; None for the name of its field."""
     metavar: str | None = None
     """The name of the value on the command line; None for a flag or a choice."""
     is_by_table: bool = False
-    """Whether tables may have their own values."""
 
 
 def option(
@@ -53,7 +48,6 @@ def option(
     metavar: str | None = None,
     is_by_table: bool = False,
 ) -> Any:
-    """Return a dataclass's field for an option's value; its default is the result of `read` without the option."""
     value = read({}, "")
     if not default and value not in (None, ()):
         default = f"`{_option_text(value)}`"
@@ -76,12 +70,10 @@ def read_value(option: Option, value: object, name: str) -> Any:
 
 
 def text(texts: OptionTexts, name: str) -> str | None:
-    """Return the text; None without the option."""
     return texts.get(name)
 
 
 def names(texts: OptionTexts, name: str) -> tuple[str, ...]:
-    """Return comma-separated names; none without the option."""
     return tuple(part.strip() for part in texts.get(name, "").split(",") if part.strip())
 
 
@@ -96,7 +88,6 @@ def tables(texts: OptionTexts, name: str) -> tuple[TableName, ...]:
 
 
 def one_table(texts: OptionTexts, name: str) -> TableName | None:
-    """Return one table; None without the option."""
     names = tables(texts, name)
     if name in texts and len(names) != 1:
         raise OptionError(f"option {name!r} is {texts[name]!r}; expected one table, as schema.table")
@@ -105,8 +96,6 @@ def one_table(texts: OptionTexts, name: str) -> TableName | None:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The reader of an option with a fixed set of values."""
-
     default: str | None
     words: tuple[str, ...]
 
@@ -120,12 +109,10 @@ class Choice:
 
 
 def choice(*choices: str | None) -> Choice:
-    """Return the reader of an option with these values, of which the first is the default."""
     return Choice(choices[0], tuple(filter(None, choices)))
 
 
 def number_type(texts: OptionTexts, name: str) -> str:
-    """Return the type of unconstrained numerics: `text` (the default), `double` or `decimal(p,s)`."""
     try:
         return check_number_type(texts.get(name, "text"))
     except ValueError as error:
@@ -172,7 +159,6 @@ def amount(default: float | None, unit: str, *, least: float = 0.0, below: float
 
 
 def seconds(default: float) -> Reader:
-    """Return the reader of seconds, a number from 0 to 1,000,000."""
     return amount(default, "seconds", below=1e6)
 
 

@@ -30,7 +30,6 @@ _TCP = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count"
 _LIBPQ = {option.keyword.decode(): option.dispchar for option in Conninfo.get_defaults() if option.dispchar != b"D"}
 
 PARAMETERS = tuple(name for name in _LIBPQ if name not in ("client_encoding", "fallback_application_name"))
-"""The libpq parameters that callers may set; this module sets the others."""
 
 
 class ConnectionSettingsError(LogicalRepError, ValueError):
@@ -273,7 +272,6 @@ def _is_running(conninfo: str) -> bool:
 
 
 def is_ending(connection: psycopg.Connection[TupleRow]) -> bool:
-    """Return whether a connection's server refuses new connections, because it is stopping or starting."""
     settings = settings_of(connection)
     return PGconn.ping(make_conninfo("", **settings._parameters | {"connect_timeout": "2"}).encode()) == Ping.REJECT
 
@@ -285,7 +283,6 @@ def error_of(result: PGresult) -> psycopg.Error:
 
 
 def settings_from(options: Mapping[str, str]) -> ConnectionSettings:
-    """Return the settings for `dsn` and libpq's parameters in a mapping with other keys."""
     parameters = {name: options[name] for name in PARAMETERS if name in options}
     return ConnectionSettings(options.get("dsn", ""), **parameters)
 

@@ -31,10 +31,7 @@ def send(connection: Connection, statement: sql.Composed) -> None:
 
 
 def receive_rows(connection: Connection) -> Generator[memoryview | bytes, None, None]:
-    """Yield the rows of the sent COPY as bytes; the first row of a binary COPY includes the header.
-
-    If the generator is closed early, the COPY stops, and the connection is ready for the next statement.
-    """
+    """The first row of a binary COPY includes the header. After an early close, the connection can be used."""
     pgconn = connection.pgconn
     copying = False
     try:

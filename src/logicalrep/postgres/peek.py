@@ -44,12 +44,11 @@ def peek(
     """Yield the LSNs and messages from the slot's position on; the slot does not move.
 
     Args:
-        connection: a connection in autocommit mode, not to be used until all messages are read.
-        slot: the slot's name.
-        options: pgoutput's options; streaming must be off.
-        upto_lsn: the end: every transaction whose commit record starts before it is read, and possibly one more.
+        connection: not to be used until all messages are read.
+        options: streaming must be off.
+        upto_lsn: every transaction whose commit record starts before it is read, and possibly one more.
         upto_messages: stop after the transaction that reaches this number of messages.
-        patience: the longest wait for another process to release the slot, in seconds.
+        patience: seconds to wait for another process to release the slot.
     """
     unpack, row_size = _ROW.unpack_from, _ROW.size
     offset = _HEADER
@@ -105,7 +104,6 @@ def _in_batches(copied: Iterator[memoryview | bytes]) -> Iterator[MessageBatch]:
 
 
 def peek_call(slot: str, options: PluginOptions, upto_lsn: Lsn | None, upto_messages: int | None) -> sql.Composed:
-    """Return the call of the server's function, for the FROM clause of a query."""
     arguments: list[sql.Composable] = [
         sql.Literal(slot),
         sql.Literal(None if upto_lsn is None else str(upto_lsn)),

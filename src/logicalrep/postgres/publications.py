@@ -82,7 +82,6 @@ def query_published_relation(
 
 
 def query_type_catalog(connection: Connection, table: TableName) -> TypeCatalog:
-    """Return the catalog's entries for the types of a table that have Type messages."""
     return TypeCatalog({type_id: _catalog_type(*facts) for type_id, *facts in connection.execute(_TYPES, table)})
 
 
@@ -113,8 +112,6 @@ def _message_schema(schema: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """A table that a publication lists."""
-
     oid: int
     name: TableName
     sends_old: bool
@@ -150,7 +147,6 @@ _UNDER = """(
 
 
 def query_listed_tables(connection: Connection, publications: tuple[str, ...]) -> list[PublishedTable]:
-    """Return the tables that the publications list, ordered by schema and name."""
     major = server_major(connection)
     query = _LISTED.format(
         "max(published.attnames::text[])" if major >= 15 else "NULL", _UNDER if major >= 13 else "NULL"
@@ -170,12 +166,7 @@ WHERE EXISTS (SELECT FROM pg_subscription_rel WHERE coalesce(pg_partition_root(s
 
 
 def query_foreign_rows(connection: Connection, tables: Sequence[PublishedTable]) -> str | None:
-    """Return a warning for a reader with origin = none; None if no table has rows of another server.
-
-    Args:
-        connection: a connection to PostgreSQL 16 or later.
-        tables: the tables to read; a partitioned table, not its partitions.
-    """
+    """A warning for a reader with origin = none, if a table has rows of another server; needs PostgreSQL 16."""
     rows = connection.execute(_SUBSCRIBED, ([table.oid for table in tables],)).fetchall()
     subscribed = {oid for (oid,) in rows}
     names = ", ".join(str(table.name) for table in tables if table.oid in subscribed)
@@ -188,7 +179,6 @@ def query_foreign_rows(connection: Connection, tables: Sequence[PublishedTable])
 
 
 def query_published_tables(connection: Connection, publications: tuple[str, ...]) -> list[TableName]:
-    """Return the tables whose names changes have."""
     listed = query_listed_tables(connection, publications)
     return [table.name for table in listed if table.under is None]
 
@@ -224,7 +214,6 @@ def _query_entries(
 
 
 _MOST_TRIES = 100
-"""The number of tables that may be dropped while a query lists the tables of a publication."""
 
 
 def query_current_entries(connection: Connection, query: str, *parameters: object) -> list[TupleRow]:
@@ -240,7 +229,6 @@ def query_current_entries(connection: Connection, query: str, *parameters: objec
 
 
 def is_of_dropped_table(error: psycopg.Error) -> bool:
-    """Return whether an error of the server means that a table was dropped during the query."""
     return error.sqlstate == "XX000" and error.diag.source_function == "relation_open"
 
 
@@ -261,12 +249,7 @@ class PublicationError(SlotError):
 
 @contextmanager
 def publication_errors(connection: Connection) -> Iterator[None]:
-    """Turn the server's errors and warnings while it reads a slot's changes into errors.
-
-    Raises:
-        PublicationError: a publication did not exist at the time of a change.
-        UndecodableError: the server cannot decode the changes.
-    """
+    """Turn the server's errors and warnings about decoding into PublicationError and UndecodableError."""
     missing: list[str] = []
 
     def collect(diagnostic: Diagnostic) -> None:

@@ -46,14 +46,7 @@ class Wait:
         say: Callable[[str], None] | None = None,
         interval: float = REPEAT_INTERVAL,
     ) -> None:
-        """Set the limits of the wait.
-
-        Args:
-            seconds: the time limit for consecutive failures.
-            stop: ends the wait.
-            say: handles lines about the wait; by default they are logged as warnings.
-            interval: the least seconds between lines.
-        """
+        """`seconds` limits consecutive failures; `say` gets lines every `interval` seconds, by default as warnings."""
         self.seconds = seconds
         self._stop = stop or threading.Event()
         self._is_over = False
@@ -70,16 +63,13 @@ class Wait:
 
     @property
     def is_over(self) -> bool:
-        """Whether `stop` is set or the wait's context has ended."""
         return self._stop.is_set() or self._is_over
 
     def pause(self, seconds: float) -> bool:
-        """Sleep until `seconds` have passed or `stop` is set; return whether the wait continues."""
         self._stop.wait(seconds)
         return not self.is_over
 
     def check(self) -> None:
-        """Raise Ended if the wait is over."""
         if self.is_over:
             raise Ended
 
@@ -94,15 +84,12 @@ class Wait:
 
 
 class Retries:
-    """Pauses between consecutive failures, for a limited time after the first failure."""
-
     def __init__(self, wait: Wait | float) -> None:
         """Set the wait, or only its time limit in seconds."""
         self._wait = wait if isinstance(wait, Wait) else Wait(wait)
         self.record_success()
 
     def record_success(self) -> None:
-        """Reset the time limit and the pause."""
         self._first: float | None = None
         self._patience: tuple[float, float] | None = None
         self._pause = 0.05
@@ -113,11 +100,7 @@ class Retries:
         return 0 if self._first is None else time.monotonic() - self._first
 
     def wait(self, patience: float = math.inf) -> bool:
-        """Pause before the next attempt; return False if the time limit has passed or the wait is over.
-
-        Args:
-            patience: the time limit for failures of this kind, in seconds.
-        """
+        """Return False if `patience` (in seconds, for failures of this kind) has passed or the wait is over."""
         time_now = time.monotonic()
         if self._first is None:
             self._first = time_now
@@ -147,10 +130,7 @@ class Retries:
 
 
 def retry(action: Callable[[], _Result], wait: Wait | float, failed: Callable[[], None] = lambda: None) -> _Result:
-    """Return the result of an action on a server; while the server is not available, call `failed` and retry.
-
-    Raises the last error when the time limit of `wait` has passed.
-    """
+    """While the server is not available, call `failed` and retry; raises the last error when time is up."""
     retries = Retries(wait)
     while True:
         try:

@@ -34,20 +34,17 @@ def server_major(connection: Connection) -> int:
 
 
 def query_scalar(connection: Connection, query: str, *parameters: object) -> Any:
-    """Return the first value of a query's first row; None without rows."""
     row = connection.execute(query, parameters or None).fetchone()
     return None if row is None else row[0]
 
 
 def query_server_identity(connection: Connection) -> tuple[int, str]:
-    """Return the server's system identifier and the database's name."""
     row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
     assert row is not None
     return row[0], row[1]
 
 
 def newest_protocol(connection: Connection) -> int:
-    """Return the newest protocol version that both the server and this library support."""
     major = server_major(connection)
     return max(version for version in versions.PARSE if _SERVERS[version] <= major)
 
@@ -57,7 +54,6 @@ def query_wal_head(connection: Connection) -> Lsn:
 
 
 def query_server_time(connection: Connection) -> datetime:
-    """Return the server's time, in UTC."""
     time: datetime = query_scalar(connection, "SELECT now()")
     return time
 
@@ -68,10 +64,7 @@ def query_next_xid(connection: Connection) -> int:
 
 
 def query_oldest_writer(connection: Connection) -> tuple[str, datetime | None] | None:
-    """Return a description of the oldest open transaction that has written, and its start; None without one.
-
-    The start of another role's transaction is None without the rights of `pg_read_all_stats`.
-    """
+    """Return its description, and its start: None for another role without `pg_read_all_stats`."""
     row = connection.execute(_OLDEST_WRITER).fetchone()
     return None if row is None else (row[0], row[1])
 

@@ -44,6 +44,5 @@ def sends_defaults_as_null(connection: Connection) -> bool:
 
 
 def version_text(connection: Connection) -> str:
-    """Return the server's version, such as `PostgreSQL 15.3`."""
     major, minor = divmod(connection.info.server_version, 10000)
     return f"PostgreSQL {major}.{minor}"

@@ -30,7 +30,6 @@ PINNED = {
     "idle_in_transaction_session_timeout": "0",
     "exit_on_error": "off",
 }
-"""The settings of all supported servers."""
 
 PINNED_IF_SUPPORTED = {
     "idle_session_timeout": "0",
@@ -41,7 +40,6 @@ PINNED_IF_SUPPORTED = {
     # (CVE-2024-7348).
     "restrict_nonsystem_relation_kind": "view, foreign-table",
 }
-"""The settings of newer servers only."""
 
 # The server detects a lost client and releases the session's locks and slots.
 _KEEPALIVES = {"tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3"}
@@ -50,12 +48,7 @@ _UNLESS_ASKED_FOR = {"role": "none"}
 
 
 def session_options(own: str) -> str:
-    """Return libpq's `options` of a session.
-
-    Args:
-        own: the user's options. Because the last setting of a name applies, they may set a role, but cannot override
-            PINNED.
-    """
+    """PINNED follows the user's options in `own`, because the last setting of a name applies: `own` may set a role."""
     return " ".join([_options(_KEEPALIVES | _UNLESS_ASKED_FOR), own, _options(PINNED)])
 
 
@@ -67,4 +60,3 @@ PIN_IF_SUPPORTED = """
 SELECT pg_catalog.set_config(setting.name, wanted.value, false)
 FROM pg_catalog.pg_settings AS setting JOIN (VALUES {}) AS wanted(name, value) ON wanted.name = setting.name
 """.format(", ".join(f"('{name}', '{value}')" for name, value in PINNED_IF_SUPPORTED.items()))
-"""The query that sets the settings that the server supports."""

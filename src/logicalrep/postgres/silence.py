@@ -60,9 +60,7 @@ class WatchedConnection(psycopg.Connection[TupleRow]):
     connect_observer: Callable[[psycopg.Connection[TupleRow]], WatchedConnection] | None = None
     """Opens the session that checks this one; None if this session checks another one."""
     backend: Backend | None = None
-    """The server process."""
     password_command: str | None = None
-    """The command that prints the password for another session; None without a command."""
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **named: Any) -> Any:
         """Run psycopg's generator, which yields when it waits for the server."""
@@ -92,15 +90,12 @@ class WatchedConnection(psycopg.Connection[TupleRow]):
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The server process of a session."""
-
     pid: int
     began: datetime
     """The start time, because process ids are reused and another server may have taken over."""
 
     @classmethod
     def query(cls, connection: psycopg.Connection[TupleRow]) -> Self | None:
-        """Return the process of a connection; None if the server does not show it."""
         cursor = connection.execute(_OWN_BACKEND)
         row = None if cursor.description is None else cursor.fetchone()
         return None if row is None else cls(*row)

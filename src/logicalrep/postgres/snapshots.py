@@ -49,12 +49,8 @@ class SnapshotError(SlotError):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An exported snapshot; `str` and `parse` convert it to and from text, for other processes."""
-
     name: str
-    """The server's name for the snapshot."""
     slot: str
-    """The slot that was created with it."""
     lsn: Lsn
     """The slot's position: the snapshot has every earlier commit, the slot every later commit."""
     taken: TimestampTz
@@ -82,13 +78,9 @@ def create_slot_with_snapshot(
     two_phase: bool = False,
     failover: bool = False,
 ) -> Iterator[Snapshot]:
-    """Create a slot, and hold a snapshot at its position in this context; an exception in the context drops the slot.
+    """Hold a new slot's snapshot and locks against TRUNCATE and ALTER; an exception in the context drops the slot.
 
-    The context locks the tables, so that they can neither be truncated nor altered.
-
-    Raises:
-        SnapshotError: a table was truncated or altered before the lock, or the server ended the session that holds the
-            locks.
+    Raises SnapshotError if a table was altered before the lock, or the session that holds the locks has ended.
     """
     with settings.connect() as holder, settings.connect(replication=True) as maker:
         if find_slot(holder, slot) is not None:
@@ -120,11 +112,10 @@ def create_slot_with_snapshot(
 def _create_slot(
     holder: Connection, maker: Connection, slot: str, *, two_phase: bool, failover: bool
 ) -> tuple[str, Lsn]:
-    """Create a slot and a snapshot that lasts as long as `maker`; return the snapshot's name and their position.
+    """Return the snapshot's name and position; it lasts as long as `maker`.
 
-    The snapshot belongs to a second slot. The first slot is advanced to the second slot's position, past its own start,
-    see `create_slot`. A slot with two_phase would miss transactions that were prepared in between, and a slot with
-    failover would wait for standbys: they are not advanced.
+    The first slot is advanced to the second slot's position, past its own start, see `create_slot`. A slot with
+    two_phase would miss transactions that were prepared in between; one with failover would wait for standbys.
     """
     if two_phase or failover or not can_be_moved(holder):
         return _make_slot(maker, slot, two_phase=two_phase, failover=failover)
@@ -140,10 +131,7 @@ def _create_slot(
 
 @contextmanager
 def hold_temporary_snapshot(settings: ConnectionSettings, waiting: Wait) -> Iterator[Snapshot]:
-    """Hold a snapshot in this context, with a temporary slot that has its position, and without locks.
-
-    Its creation waits as in `run_and_report_waits`.
-    """
+    """With a temporary slot and without locks. Its creation waits as in `run_and_report_waits`."""
     slot = f"logicalrep_load_{secrets.token_hex(8)}"
     with settings.connect() as observer, settings.connect(replication=True) as maker:
         taken = TimestampTz.from_datetime(query_server_time(observer))
@@ -155,18 +143,10 @@ def hold_temporary_snapshot(settings: ConnectionSettings, waiting: Wait) -> Iter
 def run_and_report_waits(
     make: Callable[[], _Result], maker: Connection, observer: Connection, waiting: Wait
 ) -> _Result:
-    """Create a slot, which waits for all open transactions that have written; return the result of `make`.
+    """Return the result of `make`, which waits for all open transactions that have written.
 
-    Every second it reports the oldest transaction to `waiting`.
-
-    Args:
-        make: creates the slot on the connection `maker`.
-        maker: the connection to cancel if `waiting` is over.
-        observer: another connection, which queries the transaction.
-        waiting: the wait.
-
-    Raises:
-        Ended: `waiting` is over.
+    Every second it reports the oldest transaction to `waiting`, as `observer` sees it; when that is over, it cancels
+    `maker` and raises Ended.
     """
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(make)
@@ -228,14 +208,8 @@ def hold_tables(connection: Connection, tables: Sequence[TableName], *, patience
     The tables must be locked after the slot's creation, which waits for transactions that might wait for the locks.
     All tables are locked or none: otherwise a migration that locks the tables in another order would deadlock.
 
-    Args:
-        connection: the session that holds the snapshot.
-        tables: the tables, with all their partitions.
-        patience: the longest wait in seconds. It must be 0 for a second session with the snapshot: behind a TRUNCATE
-            or ALTER that waits for the first session's locks, it would wait forever.
-
-    Raises:
-        SnapshotError: a table was truncated or rewritten since the snapshot, or cannot be locked.
+    `patience` in seconds must be 0 for a second session with the snapshot: behind a TRUNCATE or ALTER that waits for
+    the first session's locks, it would wait forever. Raises SnapshotError for rewritten or locked tables.
     """
     if not tables:
         return
@@ -267,7 +241,6 @@ def hold_tables(connection: Connection, tables: Sequence[TableName], *, patience
 
 
 def try_to_lock(connection: Connection, statement: sql.Composed) -> bool:
-    """Lock tables without waiting; return whether they are locked."""
     try:
         with connection.transaction():
             connection.execute(statement)
@@ -277,7 +250,6 @@ def try_to_lock(connection: Connection, statement: sql.Composed) -> bool:
 
 
 def blocked(tables: str) -> SnapshotError:
-    """Return the error for tables that another session waits to lock until the snapshot ends."""
     return SnapshotError(
         f"another session waits to truncate or alter {tables}, and later readers wait behind it until the snapshot "
         "ends: end that session, or make the snapshot again",

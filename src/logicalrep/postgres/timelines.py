@@ -21,8 +21,6 @@ from logicalrep_runtime.scalars import Lsn
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A timeline of a database cluster."""
-
     system_identifier: int
     """The identifier of the cluster and its copies."""
     id: int
@@ -36,8 +34,6 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class WalPosition:
-    """A position in a server's WAL."""
-
     lsn: Lsn
     timeline: Timeline | None
     """The server's timeline; None on a standby, whose timeline may change."""
@@ -46,10 +42,7 @@ class WalPosition:
 def wal_divergence_reason(
     settings: ConnectionSettings, position: WalPosition, current_timeline: Timeline | None
 ) -> str | None:
-    """Return why the WAL of a server on `current_timeline` does not contain a position; None if it may contain it.
-
-    If the position is on another timeline, this queries the history of `current_timeline`.
-    """
+    """None if the WAL may contain it. Queries the history of `current_timeline` if the position is on another one."""
     reached_timeline = position.timeline
     if reached_timeline is None or current_timeline is None or reached_timeline == current_timeline:
         return None
@@ -92,11 +85,7 @@ def query_switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[
 
 
 def query_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline) -> Timeline:
-    """Return the timeline of a connection's server with its start, if known.
-
-    The start is queried once after each start of the server. The query needs a walsender: the start remains unknown
-    while no walsender is free, and if the server has lost the timeline's history.
-    """
+    """Query the start once per start of the server; unknown while no walsender is free, or without the history."""
     if timeline.id == 1:
         return timeline
     row = connection.execute(

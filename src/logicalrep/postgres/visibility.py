@@ -15,8 +15,6 @@ _IDS = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """The transactions that a snapshot sees."""
-
     end: int
     """The snapshot sees no transactions with this 64-bit id or a greater id."""
     running: frozenset[int]

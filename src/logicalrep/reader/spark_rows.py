@@ -24,14 +24,7 @@ _AT_ONCE = 8
 
 
 def read_spark_rows(spark: SparkSession, stored: StoredTable) -> DataFrame:
-    """Return the rows of a table; Spark's executors read its files.
-
-    Columns with field ids may have other names in older files: the driver reads the schema of each file.
-
-    Raises:
-        DamagedError: a file is missing or damaged.
-        StorageError: the destination cannot be read.
-    """
+    """Executors read the files, the driver their schemas, for earlier names. Raises DamagedError, StorageError."""
     schema, files = stored.table.stored, list(stored.files.values())
     if all(field_id(field) is None for field in schema):
         return _read(spark, stored, files, _spark_schema(schema))

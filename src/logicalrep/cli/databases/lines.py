@@ -15,8 +15,6 @@ _LOGGER = "logicalrep.databases"
 
 
 class DatabaseLines:
-    """Writes whole lines of several processes to standard error."""
-
     def __init__(self, log: str | None, stream: IO[str] | None = None) -> None:
         """Set the log's format, `text` or `json`; None for lines for people."""
         self._log = log
@@ -24,7 +22,6 @@ class DatabaseLines:
         self._lock = threading.Lock()
 
     def write_line(self, database: str, line: str) -> None:
-        """Write a line of a database's process."""
         if self._log == "json":
             try:
                 self._print(json.dumps({"database": database, **json.loads(line)}, ensure_ascii=False))
@@ -36,7 +33,6 @@ class DatabaseLines:
         self._print(f"{database}: {line}")
 
     def write_event(self, database: str, text: str) -> None:
-        """Write an event of a database's process, such as its end."""
         if self._log is None:
             self._print(f"{database}: {timed(visible(text))}")
             return

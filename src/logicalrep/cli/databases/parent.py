@@ -15,13 +15,9 @@ from logicalrep.pipeline.engines.engine import EngineError
 
 
 class ParentProcess(Observer):
-    """The parent: it gets the URL of this process' page, and starts one Spark for all its processes.
-
-    This process stops when the parent requests it or ends for any reason.
-    """
+    """The parent gets the page's URL and starts one Spark for all; this process stops when it asks or ends."""
 
     def __init__(self, descriptor: int, stop: threading.Event) -> None:
-        """Set the socket's descriptor, and the event to set when this process must stop."""
         os.set_inheritable(descriptor, False)
         self._socket = socket.socket(fileno=descriptor)
         self._stop = stop

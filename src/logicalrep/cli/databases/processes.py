@@ -33,25 +33,17 @@ _CHECK_INTERVAL = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class SharedParts:
-    """The objects that the processes of all databases share."""
-
     lines: DatabaseLines
     spark: ServedSpark
     stop: threading.Event
-    """Stops all processes."""
     environment: Mapping[str, str]
     is_once: bool
-    """Whether processes are not restarted."""
 
 
 class DatabaseProcess:
-    """The process that replicates one database; it is restarted when it ends.
-
-    It stops when this process requests it or ends. It does not get signals of a terminal.
-    """
+    """Replicates one database; restarted when it ends. It stops with this process, and gets no terminal's signals."""
 
     def __init__(self, name: str, to: str, arguments: Sequence[str], parts: SharedParts) -> None:
-        """Set the database's name, its destination, the arguments of `logicalrep`, and the shared parts."""
         self.name, self.to = name, to
         self.address: str | None = None
         """The URL of its page and metrics; None while it does not serve them."""
@@ -66,7 +58,6 @@ class DatabaseProcess:
         self._spark: int | None = None
 
     def run(self) -> None:
-        """Run and restart the process until it ends for good."""
         stop, pause = self._parts.stop, FIRST_PAUSE
         while True:
             began = time.monotonic()
@@ -99,12 +90,10 @@ class DatabaseProcess:
                 self._socket.shutdown(socket.SHUT_WR)
 
     def kill(self) -> None:
-        """End the process at once."""
         if self._process is not None:
             self._process.kill()
 
     def report_ended_spark(self, number: int) -> None:
-        """Inform the process if its Spark has ended, because its number is below `number`."""
         if self._spark is not None and self._spark < number:
             self._send(ended=self._spark)
             self._spark = None
@@ -147,7 +136,6 @@ class DatabaseProcess:
         return code
 
     def _answer(self, ours: socket.socket) -> None:
-        """Receive the process' address, and start Spark if it requests Spark."""
         with suppress(OSError), ours.makefile() as lines:
             for line in lines:
                 message: dict[str, Any] = json.loads(line)

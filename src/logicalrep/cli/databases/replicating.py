@@ -26,10 +26,7 @@ _INTERRUPTED = 130
 
 
 def replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
-    """Replicate each database in its own process; return the most severe exit code, or 130 after a signal.
-
-    Errors in the arguments and in the file are reported for all databases before any database starts.
-    """
+    """Check all arguments, then start all. Return the most severe exit code, or 130 after a signal."""
     # Copied before Spark changes it.
     environment = dict(os.environ)
     settings: dict[str, ReplicateSettings] = {}

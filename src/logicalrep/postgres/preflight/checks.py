@@ -16,7 +16,6 @@ from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import find_slot
 
 RESTART = "-- Restart the server now."
-"""The line in a script after which settings take effect."""
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 _MAKE_ANOTHER = (
     "name another slot, and give a stream the option create_slot = true, or run "
@@ -33,7 +32,6 @@ def check(connection: Connection, needs: Needs) -> list[str]:
 
 
 def query_findings(connection: Connection, needs: Needs) -> Findings:
-    """Return all requirements that are not met, and the warnings."""
     findings = Findings()
     _check_server(connection, needs, findings)
     _check_role(connection, findings)
@@ -53,7 +51,6 @@ def check_role(connection: Connection) -> None:
 
 
 def ensure_slot(connection: Connection, needs: Needs) -> None:
-    """Create the slot if it does not exist and `needs` allows it."""
     if needs.create_slot and find_slot(connection, needs.slot) is None:
         create_slot(connection, needs.slot, two_phase=needs.two_phase, failover=needs.failover)
 

@@ -13,13 +13,9 @@ from logicalrep_runtime.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A reason why a reader cannot start."""
-
     code: str
     text: str
-    """A sentence with the problem and its remedy."""
     statements: tuple[str, ...] = ()
-    """The statements of the remedy, for the script."""
     settings: tuple[str, ...] = ()
     """Statements that change the server's configuration, which cannot run in a transaction."""
 
@@ -40,13 +36,10 @@ class PreflightError(SlotError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """The options of a reader, which the server must support."""
-
     slot: str
     publications: tuple[str, ...]
     mode: Literal["auto", "peek", "walsender"] = "peek"
     create_slot: bool = False
-    """Whether the reader creates a missing slot."""
     failover: bool = False
     protocol_version: int | None = None
     messages: bool = False
@@ -56,7 +49,6 @@ class Needs:
     """The option; None for the protocol version's default."""
     binary: bool = False
     moves_slot: bool = True
-    """Whether the reader advances the slot."""
     tables: tuple[TableName, ...] = ()
     """The tables to read; empty for all published tables."""
     fills_defaults: bool = False
@@ -69,11 +61,8 @@ class Needs:
 
 @dataclass(slots=True)
 class Findings:
-    """The errors that prevent the reader's start, and the warnings."""
-
     errors: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add_error(self, code: str, text: str, *statements: str, settings: tuple[str, ...] = ()) -> None:
-        """Add a reason why the reader cannot start, with the statements of the remedy."""
         self.errors.append(Finding(code, text, statements, settings))

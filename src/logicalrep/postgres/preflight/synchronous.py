@@ -36,17 +36,12 @@ ORDER BY 1
 
 
 class SynchronousStandbyError(SlotError):
-    """The server's commits wait, or may come to wait, for the reader; the text has the remedy."""
-
     code = "SYNCHRONOUS_STANDBY"
     settings: tuple[str, ...] = ()
-    """The statements of the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandbyNames:
-    """The content of `synchronous_standby_names`."""
-
     method: Literal["FIRST", "ANY"]
     count: int
     """The number of standbys that a commit waits for."""
@@ -82,7 +77,6 @@ class StandbyNames:
         return "async"
 
     def without(self, application: str, standbys: tuple[str, ...]) -> str:
-        """Return the setting's text without a walsender, with the standbys in place of `*`."""
         names: list[str] = []
         for name in self.names:
             names += [other for other in standbys if other not in self.names] if name == "*" else [name]
@@ -94,12 +88,7 @@ class StandbyNames:
 
 
 def query_synchronous(connection: Connection, slot: str) -> tuple[State, bool, str, str]:
-    """Return the state of a slot's current or future walsender, whether the role sees it, the cause, and the remedy.
-
-    Args:
-        connection: a connection with the application_name of the walsender.
-        slot: the slot's name.
-    """
+    """The state of a slot's current or future walsender, whether the role sees it, the cause, and the remedy."""
     row = connection.execute(_SETTING).fetchone()
     assert row is not None
     setting, application, sees = row
@@ -120,11 +109,7 @@ def query_synchronous(connection: Connection, slot: str) -> tuple[State, bool, s
 
 
 def refuse_synchronous(connection: Connection, slot: str) -> str | None:
-    """Return a warning if commits may come to wait for the reader of a slot; None if they never wait.
-
-    Raises:
-        SynchronousStandbyError: commits wait or would wait for the reader, or the role could not see that they wait.
-    """
+    """Return a warning if commits may come to wait. Raises SynchronousStandbyError if they wait or it is unknown."""
     state, sees, cause, remedy = query_synchronous(connection, slot)
     if state == "async":
         return None

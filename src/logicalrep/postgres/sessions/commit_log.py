@@ -23,7 +23,6 @@ class CommitId:
     """The identity of a commit; a transaction id of 0 means no commit, see `none_since`."""
 
     lsn: Lsn
-    """The commit LSN."""
     xid: int
     timestamp: int
     """The time of the commit, in microseconds since 1970."""
@@ -79,7 +78,6 @@ class CommitLog:
             self._last_acknowledged = CommitId.none_since(position)
 
     def add(self, commits: CommitColumns) -> None:
-        """Add the next received commits."""
         if len(commits.lsns):
             with self._lock:
                 self._unacknowledged.append(commits)

@@ -34,14 +34,7 @@ class ResentCommits:
     """
 
     def __init__(self, last: CommitId, *, position: Lsn, start: Lsn, judges_unknown: bool) -> None:
-        """Set the reader's evidence.
-
-        Args:
-            last: the reader's last commit with changes before `position`.
-            position: the reader has every commit before it.
-            start: the server sends the commits from this position on.
-            judges_unknown: whether a later commit that the reader lacks refutes the history.
-        """
+        """The reader has every commit before `position`. `judges_unknown`: a later commit that it lacks refutes."""
         self._last = last
         self._position = position
         self._judges_unknown = judges_unknown
@@ -103,20 +96,7 @@ class HistoryCheck:
         silence: float,
         previous_backend: Backend | None,
     ) -> None:
-        """Connect and start.
-
-        Args:
-            settings: the server.
-            slot: the slot's name.
-            options: the options of the reader's sessions.
-            last: see `ResentCommits`.
-            position: see `ResentCommits`.
-            judges_unknown: see `ResentCommits`.
-            silence: see `Walsender`.
-            previous_backend: see `Walsender`.
-
-        Raises the errors of `Walsender`.
-        """
+        """See `ResentCommits` and `Walsender` for arguments and errors."""
         # With streaming or two_phase the server would send the same commits.
         options_v1 = replace(options, proto_version=1, streaming="off", two_phase=False)
         self.session = Walsender(settings, slot, options_v1, silence=silence, previous_backend=previous_backend)
@@ -126,12 +106,7 @@ class HistoryCheck:
         self._position = position
 
     def step(self, timeout: float) -> bool:
-        """Receive the next messages; return whether the history is proven.
-
-        Raises:
-            LostPositionError: the server has another history.
-            psycopg.OperationalError: the connection broke.
-        """
+        """Receive messages; return whether the history is proven. Raises LostPositionError, OperationalError."""
         received = self.session.receive(timeout)
         if not self._is_at_the_end(received):
             return False

@@ -41,16 +41,11 @@ class Traffic:
     """Counts since the start of a receiver."""
 
     bytes: int = 0
-    """The bytes of received messages."""
     restarts: int = 0
-    """The number of reconnects after broken connections."""
     receiving: float = 0.0
-    """The seconds spent on receiving messages."""
     decoding: float = 0.0
-    """The seconds spent on decoding messages into transactions and rows."""
 
     def time_decoding(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Yield the items, and add the time of their iterator to `decoding`."""
         iterator = iter(items)
         while True:
             began = time.monotonic()
@@ -81,17 +76,10 @@ class Replication:
         is_new_slot: bool = False,
         gathering: float = 0.0,
     ) -> None:
-        """Set the slot and the options of its sessions. Nothing connects before `rounds`.
-
-        A session starts only after the server has proven that it has the history of the reader's position.
+        """Nothing connects before `rounds`. Sessions start once the server has proven the history.
 
         Args:
-            settings: the server.
-            slot: the slot's name.
-            options: pgoutput's options.
-            intake: assembles the received messages.
             messages: the most messages that the intake gets at a time.
-            waiting: the wait for an unavailable server, or only its time limit in seconds.
             traffic: the counts of an earlier receiver, to continue.
             acknowledged: the first session sends commits at or after it, or after the slot's position if that is later.
             history: the evidence of `acknowledged`.
@@ -129,7 +117,6 @@ class Replication:
         self.unfinished_bytes = 0
         """The bytes of messages since the last event, which belong to an unfinished transaction."""
         self.started_at: Lsn | None = None
-        """The slot's position when the first session started."""
         self.timeline: Timeline | None = None
         """The timeline of the last session's server, on which `position` lies; None for a standby."""
         self.traffic = traffic or Traffic()
@@ -141,7 +128,6 @@ class Replication:
 
     @property
     def received(self) -> Lsn:
-        """The last position that the server reported."""
         session = self.session
         return self._received if session is None else max(session.received, self._received)
 
@@ -192,12 +178,8 @@ class Replication:
     def rounds(self, stop: Callable[[], bool]) -> Iterator[Iterator[Event | WholeTransactions]]:
         """Yield rounds of finished transactions until `stop` returns true; consume each round before the next round.
 
-        A round has the transactions that the received messages finish; it is empty after a moment without messages.
-
-        Raises:
-            ConnectError: the server was unavailable for too long.
-            LostPositionError: the server and this reader have different histories.
-            SlotError: the slot cannot be read.
+        A round is empty after a moment without messages. Raises ConnectError if the server was away for too long,
+        LostPositionError if it has another history, and SlotError.
         """
         retries = Retries(self._waiting)
         while not stop():
@@ -223,7 +205,6 @@ class Replication:
                 yield self._receive_round(received)
 
     def _choose_silence(self, session: Walsender) -> None:
-        """Double the patience after a session without progress: each session may decode a long transaction again."""
         has_come_further = self.received > self._silent_at or session.heard_for > self.silence
         self.silence = self._settings.patience if has_come_further else 2 * self.silence
         self._silent_at = self.received
@@ -271,11 +252,7 @@ class Replication:
         return self.session if self._check is None else self._check.session
 
     def _prove_history(self) -> bool:
-        """Continue the proof that the server has this reader's history; return whether it is complete.
-
-        This reader has acknowledged a slot at its position. If the slot is before the position, a HistoryCheck receives
-        the commits from the slot's position on.
-        """
+        """Return whether the proof is complete: a slot at the position, or a HistoryCheck of the commits before it."""
         if self.session is not None:
             return True
         if self._check is None:

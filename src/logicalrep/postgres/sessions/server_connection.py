@@ -13,14 +13,7 @@ _Result = TypeVar("_Result")
 
 
 class ServerConnection:
-    """A connection that opens on demand and reopens after failures; one thread at a time may use it.
-
-    Example:
-        >>> server = ServerConnection(ConnectionSettings("dbname=shop"), 60)
-        >>> server.run(query_wal_head)
-        Lsn('16/B374D848')
-        >>> server.close()
-    """
+    """A connection that opens on demand and reopens after failures; one thread at a time may use it."""
 
     def __init__(
         self,
@@ -30,14 +23,7 @@ class ServerConnection:
         prepare: Callable[[Connection], None] | None = None,
         on_failure: Callable[[], None] | None = None,
     ) -> None:
-        """Set the server; nothing connects before `run`.
-
-        Args:
-            settings: the server.
-            waiting: the wait for an unavailable server, or only its time limit in seconds.
-            prepare: called with each new connection, before `run` uses it.
-            on_failure: called after each temporary failure.
-        """
+        """Nothing connects before `run`. `prepare` gets each new connection; `on_failure` is called after failures."""
         self._settings = settings
         self._waiting = waiting
         self._prepare = prepare
@@ -47,14 +33,10 @@ class ServerConnection:
 
     @property
     def restarts(self) -> int:
-        """The number of reconnects."""
         return max(self._opened - 1, 0)
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
-        """Return the result of an action on the connection; retry while the server is unavailable.
-
-        Raises the last error when the time limit of the wait has passed.
-        """
+        """Retry while the server is unavailable; raises the last error when time is up."""
         return retry(lambda: action(self._open()), self._waiting, self._fail)
 
     def close(self) -> None:

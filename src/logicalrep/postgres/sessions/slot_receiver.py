@@ -28,19 +28,12 @@ class SlotReceiver(ABC):
     def __init__(
         self, intake: BatchIntake, assembler: Assembler, connect: Callable[[Intake[WholeTransactions]], Replication]
     ) -> None:
-        """Prepare the thread, `_thread`, which the subclass starts.
-
-        Args:
-            intake: receives the messages.
-            assembler: assembles transactions; the thread closes it at its end.
-            connect: returns the replication that feeds an intake.
-        """
+        """The subclass starts `_thread`, which closes the assembler at its end."""
         self._assembler = assembler
         self.replication = connect(intake)
         self._changed = threading.Condition()
         self._stopping = False
         self.error: BaseException | None = None
-        """The error that ended the thread."""
         self._thread = threading.Thread(target=self._run, name="logicalrep-receiver", daemon=True)
 
     # Called by users' threads
@@ -74,10 +67,7 @@ class SlotReceiver(ABC):
         self._thread.join(30)
 
     def _await(self, is_reached: Callable[[], bool], seconds: float = math.inf) -> bool:
-        """Wait, with the lock, for a condition for at most `seconds`; return whether it holds.
-
-        Raises the error that ended the thread, unless the condition holds.
-        """
+        """With the lock. Raises the error that ended the thread, unless the condition holds."""
         deadline = time.monotonic() + seconds
         while not is_reached():
             self._check()
@@ -141,7 +131,6 @@ class SlotReceiver(ABC):
             self._end_round()
 
     def _wait_for_room(self) -> None:
-        """Wait for room, while the server gets status updates."""
         while not self._stopping:
             with self._changed:
                 if self._has_room():

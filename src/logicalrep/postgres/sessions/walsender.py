@@ -46,7 +46,6 @@ class Received:
     """A batch of messages; without messages and keepalive if nothing arrived in time."""
 
     envelopes: list[bytes]
-    """The output plugin's messages in order, in their envelopes."""
     keepalive: Lsn | None = None
     """The server's position from a keepalive after these messages; None without a keepalive."""
     asks: bool = False
@@ -56,7 +55,6 @@ class Received:
 
     @property
     def messages(self) -> list[tuple[int, bytes]]:
-        """The LSNs and messages."""
         return messages_of(self.envelopes)
 
     @property
@@ -66,14 +64,7 @@ class Received:
 
 
 def receive_messages(connection: Connection, timeout: float, most: int, earliest: float = 0.0) -> Received:
-    """Return the next messages of a replication connection, like `Walsender.receive`, without answering.
-
-    Args:
-        connection: the connection.
-        timeout: the longest wait for the first message, in seconds.
-        most: the most messages to return.
-        earliest: after the first message, wait for further messages until this time of `time.monotonic`.
-    """
+    """Like `Walsender.receive`, without answering; waits for further messages until `earliest` of `time.monotonic`."""
     envelopes: list[bytes] = []
     size, deadline = 0, 0.0
     end: Lsn | None = None
@@ -139,20 +130,15 @@ class Walsender:
         """Connect and start from the slot's position.
 
         Args:
-            settings: the server.
-            slot: the slot's name.
-            options: pgoutput's options.
             position: the reader has every commit before this LSN; None to start at the slot's position.
             reached: the position that the reader has reached earlier; it may be after `position`.
-            status_interval: the longest time between status updates in seconds; at most a third of the server's
-                wal_sender_timeout.
-            patience: the longest wait for another process to release the slot, in seconds.
+            status_interval: the most seconds between status updates; at most a third of wal_sender_timeout.
+            patience: seconds to wait for another process to release the slot.
             silence: the longest silence of the server, in seconds; after half of it, a keepalive is requested. None
                 for the patience of the settings.
-            previous_backend: the server process of this reader's previous session, which the client has closed. It is
-                terminated, because a server that does not notice the close would keep the slot in use.
-            gathering: the least seconds between results of `receive` with few messages, because each result may cost
-                the reader time.
+            previous_backend: the process of this reader's previous session, which is terminated: a server that does not
+                notice the close would keep the slot in use.
+            gathering: the least seconds between results of `receive` with few messages.
 
         Raises:
             LostPositionError: the slot is past `position` (the server would silently start later), or the server's WAL
@@ -174,7 +160,6 @@ class Walsender:
         self.started_at: Lsn
         """The slot's position when the session started: the server sends every later commit."""
         self.received = Lsn(0)
-        """The last position that the server reported."""
         self._flushed = Lsn(0)
         self._connection = settings.connect(replication=True)
         self.backend = self._connection.backend
@@ -218,10 +203,7 @@ class Walsender:
         self._close_sentinel()
 
     def _end_replication(self) -> None:
-        """Send CopyDone, and receive until the server has released the slot: then it has read every status update.
-
-        Closing a socket with unread data resets it, and the server would lose updates that it has not read.
-        """
+        """Receive until the server has read every status update: a closed socket with unread data would be reset."""
         pgconn = self._connection.pgconn
         pgconn.put_copy_end()
         deadline = time.monotonic() + _LONGEST_END
@@ -285,10 +267,7 @@ class Walsender:
             self.report(asks=True)
 
     def _raise_if_server_stops(self) -> None:
-        """Raise OperationalError if the server is stopping: it waits until all is acknowledged, or the session ends.
-
-        A stopping server requests status updates; otherwise it does so only after a long time without updates.
-        """
+        """A stopping server waits until all is acknowledged, and requests status updates meanwhile."""
         time_now = time.monotonic()
         if time_now - self._checked_at >= _CHECK_INTERVAL:
             self._checked_at = time_now
@@ -302,10 +281,7 @@ class Walsender:
             self.report()
 
     def report_in_time(self) -> None:
-        """Send a status update if due; call it while not receiving messages, or the server disconnects.
-
-        Raises OperationalError if the server is stopping, because it waits until its messages are received.
-        """
+        """Call it while not receiving messages, or the server disconnects. Raises OperationalError if it stops."""
         self._report_if_due()
         time_now = time.monotonic()
         if self._sentinel is None and min(time_now - self._read_at, time_now - self._checked_at) >= _CHECK_INTERVAL:

@@ -12,10 +12,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: float = 30) -> None:
-    """Advance a slot: acknowledge every commit before a position, so that the server may remove its WAL.
-
-    If the slot is at or after the position, nothing happens.
-    """
+    """Acknowledge every commit before a position; nothing happens if the slot is at or after it."""
     if slot.confirmed.lsn >= lsn:
         return
     try:

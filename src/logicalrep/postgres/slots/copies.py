@@ -31,8 +31,6 @@ WHERE (SELECT count(*) FROM pg_replication_slots) + 1 < current_setting('max_rep
 
 
 class SlotCopy:
-    """A temporary copy of a slot, and the session that owns it."""
-
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
         self.name = name
@@ -42,7 +40,6 @@ class SlotCopy:
         return peek_batches_from(self._connection, self.name, options, start, upto_lsn)
 
     def close(self) -> None:
-        """End the session, even during a statement; the server drops the copy."""
         with suppress(psycopg.Error):
             if self._connection.info.transaction_status == TransactionStatus.ACTIVE:
                 self._connection.cancel_safe(timeout=10)

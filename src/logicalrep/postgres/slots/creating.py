@@ -16,7 +16,6 @@ from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.slots.usage import retry_until_free
 
 _MOST_TRIES = 5
-"""The number of attempts to create a slot that the server can decode."""
 _PATIENCE_FOR_STANDBYS = "10s"
 """The longest wait for the standbys of a failover slot."""
 
@@ -25,8 +24,7 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False, f
     """Create a slot with pgoutput, which has every commit after this function returns.
 
     A slot without two_phase is advanced past its start, see `advance_past_start`. So that other sessions never see a
-    slot that skips commits, it is created as a temporary slot and then copied. PostgreSQL 11 cannot copy slots, and a
-    copy has no failover: these slots are visible while they advance.
+    slot that skips commits, a temporary slot is copied; PostgreSQL 11's and failover slots are visible meanwhile.
 
     Raises:
         UndecodableError: the server repeatedly created slots that it cannot decode.

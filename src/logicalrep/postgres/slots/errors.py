@@ -20,7 +20,6 @@ class UndecodableError(SlotError):
 
     @classmethod
     def of(cls, server_text: str) -> Self:
-        """Return the error with the server's text."""
         return cls(
             f"the server cannot decode the changes of the slot ({server_text}), for this or any other reader: for a "
             "destination of replicate run logicalrep resync --all with the same --dsn and --to, which makes a new "

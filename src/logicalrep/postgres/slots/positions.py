@@ -28,7 +28,6 @@ def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosi
 
 
 def divergence_error(reason: str) -> LostPositionError:
-    """Return the error for a reader whose position the server's WAL does not contain."""
     error = LostPositionError(f"{reason}; copy the tables again and start with a new checkpoint", code="WAL_DIVERGED")
     error.reason = reason
     return error

@@ -44,15 +44,11 @@ class Slot:
     restart_lsn: Lsn | None
     """The start of the retained WAL; None if the slot is lost."""
     confirmed_flush_lsn: Lsn | None
-    """The acknowledged position."""
     two_phase: bool
-    """Whether the server sends prepared transactions at PREPARE."""
     failover: bool
-    """Whether the slot is synchronized to standbys and survives a failover."""
     lost: str | None
     """Why the slot is lost; None if it can be used."""
     head: Lsn
-    """The end of the server's WAL."""
     sent_up_to: Lsn
     """The end of the WAL that the server sends; for a failover slot, the configured standbys must have it."""
     useless_standbys: tuple[str, ...]
@@ -76,7 +72,6 @@ class Slot:
 
     @property
     def reached(self) -> WalPosition:
-        """The position up to which the server sends WAL."""
         return WalPosition(self.sent_up_to, self.timeline)
 
     @property
@@ -97,7 +92,6 @@ class Slot:
 
     @property
     def retained_bytes(self) -> int:
-        """The bytes of WAL that the server retains for the slot."""
         return 0 if self.restart_lsn is None else max(self.head - self.restart_lsn, 0)
 
     @property
@@ -111,7 +105,6 @@ class Slot:
 
 
 def find_slot(connection: Connection, name: str) -> Slot | None:
-    """Return a slot by name; None if it does not exist."""
     major = server_major(connection)
     columns = ["slot_name", "plugin", "database", "active_pid", "restart_lsn", "confirmed_flush_lsn"]
     columns.append("two_phase" if major >= 14 else "false AS two_phase")

@@ -29,11 +29,7 @@ def check_free(connection: Connection, slot: Slot) -> None:
 
 
 def retry_until_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:
-    """Return the result of an action on a slot; retry while another process uses the slot.
-
-    Raises:
-        SlotError: another process used the slot for `patience` seconds, or the slot was dropped.
-    """
+    """Retry while another process uses the slot. Raises SlotError after `patience` seconds, or if it was dropped."""
     retries = Retries(patience)
     while True:
         try:
@@ -48,12 +44,7 @@ def retry_until_free(action: Callable[[], _Result], connection: Connection, name
 
 
 def in_use(name: str, process: TupleRow | None) -> str:
-    """Return the text about a slot in use.
-
-    Args:
-        name: the slot's name.
-        process: the process id, and the client's name, address and port; None if unknown.
-    """
+    """`process`: process id, and the client's name, address and port; None if unknown."""
     reader = "another process"
     if process is not None and process[0] is not None:
         pid, application, address, port = process

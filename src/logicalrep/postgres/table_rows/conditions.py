@@ -16,11 +16,8 @@ from psycopg import sql
 from logicalrep.postgres.slots.errors import SlotError
 
 MOST_CHARACTERS = 1 << 20
-"""The longest condition."""
 MOST_NESTED = 50
-"""The deepest nesting of groups."""
 MOST_COMPARISONS = 10_000
-"""The most comparisons in a condition."""
 _FUNCTIONS = {"=": "enum_eq", "<>": "enum_ne", "<": "enum_lt", "<=": "enum_le", ">": "enum_gt", ">=": "enum_ge"}
 """The operators, and the functions that compare enums: operators would use casts that others defined for the enum."""
 ACCEPTED = (
@@ -37,8 +34,6 @@ class ConditionError(SlotError):
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumn:
-    """The type with which a column is compared."""
-
     type: str
     """The SQL name of a built-in base type, or of an enum."""
     is_enum: bool
@@ -48,19 +43,14 @@ class ComparedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison:
-    """A comparison of a column with a literal."""
-
     column: str
     operator: str
-    """`=`, `<>`, `<`, `<=`, `>` or `>=`."""
     value: str
-    """The literal's text, for the input function of the column's type."""
 
     def to_json(self) -> dict[str, object]:
         return {"column": self.column, "operator": self.operator, "value": self.value}
 
     def render(self, columns: Mapping[str, ComparedColumn]) -> sql.Composed:
-        """Return the comparison as SQL."""
         column = columns[self.column]
         type_name = sql.SQL(column.type)
         name = sql.SQL("({}::{})").format(sql.Identifier(self.column), type_name)
@@ -77,8 +67,6 @@ class ColumnComparison:
 
 @dataclass(frozen=True, slots=True)
 class ConditionGroup:
-    """Conditions combined with AND or OR."""
-
     is_any: bool
     conditions: tuple[Condition, ...]
 
@@ -86,7 +74,6 @@ class ConditionGroup:
         return {"any" if self.is_any else "all": [condition.to_json() for condition in self.conditions]}
 
     def render(self, columns: Mapping[str, ComparedColumn]) -> sql.Composed:
-        """Return the group as SQL, in parentheses."""
         rendered = [condition.render(columns) for condition in self.conditions]
         return sql.SQL("({})").format(sql.SQL(" OR " if self.is_any else " AND ").join(rendered))
 
@@ -167,14 +154,9 @@ _END = ("end", "the end")
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition.
+    """Parse comparisons of columns with literals (`BETWEEN`, `IN`), `AND`, `OR` and parentheses. Raises ConditionError.
 
-    Args:
-        text: comparisons of columns with literals (`=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`), combined
-            with `AND`, `OR` and parentheses. Unquoted column names are folded to lower case.
-
-    Raises:
-        ConditionError: the text has anything else.
+    Unquoted column names are folded to lower case.
 
     Example:
         >>> str(parse_condition("id BETWEEN 1 AND 9 OR kind IN ('a', 'b')"))

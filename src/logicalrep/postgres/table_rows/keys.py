@@ -56,8 +56,6 @@ _CONDITION_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """A column of a key."""
-
     name: str
     own_type: str | None
     """The built-in base type; None for other types, whose values are compared as texts."""
@@ -65,7 +63,6 @@ class KeyColumn:
     """The element type of arrays of texts sent to the server; None if the type cannot be sent."""
     collation: str | None
     is_enum: bool
-    """Whether the base type is an enum."""
 
     @property
     def compared(self) -> ComparedColumn | None:
@@ -75,12 +72,10 @@ class KeyColumn:
 
     @property
     def collated(self) -> sql.SQL:
-        """The COLLATE clause of the column's collation; empty without a collation."""
         return sql.SQL(f" COLLATE {self.collation}" if self.collation else "")
 
 
 def query_key_columns(connection: Connection, oid: int, names: Sequence[str]) -> list[KeyColumn]:
-    """Return the types and collations of columns, for queries by these columns."""
     columns = []
     for name in names:
         row = connection.execute(_KEY_COLUMNS, {"oid": oid, "name": name}).fetchone()
@@ -90,7 +85,6 @@ def query_key_columns(connection: Connection, oid: int, names: Sequence[str]) ->
 
 
 def query_tree(connection: Connection, oid: int) -> list[int]:
-    """Return the OIDs of a table and its partitions on all levels."""
     return [table_oid for (table_oid,) in connection.execute(_TREE, (oid,)).fetchall()]
 
 
@@ -110,8 +104,6 @@ def rows_of(table: TableName, *, is_partitioned: bool) -> sql.Composed:
 
 @dataclass(frozen=True, slots=True)
 class KeyCondition:
-    """A condition on the columns of a table's key, which the server evaluates."""
-
     condition: Condition | None
     """The condition; None for all rows."""
     table: TableName
@@ -122,7 +114,6 @@ class KeyCondition:
 
     @property
     def rendered(self) -> sql.Composed:
-        """The condition as SQL, in parentheses."""
         if self.condition is None:
             return sql.SQL("({})").format(sql.SQL("true"))
         compared = {column.name: column.compared for column in self.columns}
@@ -158,13 +149,10 @@ class KeyCondition:
             ) from None
 
     def query_absent(self, connection: Connection, keys: Mapping[str, Sequence[str | None]]) -> list[int]:
-        """Return the indexes of the keys that satisfy the condition and have no row in the table.
+        """Return the indexes of keys (texts by column) that satisfy the condition and have no row in the table.
 
-        A key with a row is never among them, even if the condition changes with time.
-
-        Args:
-            connection: a session in a transaction that has locked the table.
-            keys: the texts of the keys' values by column.
+        The session's transaction has locked the table. A key with a row is never among them, even if the condition
+        changes with time.
         """
         return [number - 1 for (number,) in connection.execute(self._absent(keys)).fetchall()]
 

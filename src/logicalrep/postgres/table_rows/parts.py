@@ -36,19 +36,14 @@ def query_parts(
     size: int | None = None,
     condition: str | None = None,
 ) -> list[FileRows]:
-    """Return the parts of a table's published rows, by partition.
-
-    A file that a query cannot read safely is one part.
+    """Return the parts of a table's published rows, by partition; a file that a query cannot read safely is one part.
 
     Args:
         connection: a session that holds the snapshot.
-        relation: the table with its published columns.
-        publications: the publications, which may have row filters.
         nulled: columns to read as NULL.
         more: expressions that follow the columns.
         size: the approximate bytes of a part; by default 64 MiB, or before PostgreSQL 14 the whole table.
-        condition: the condition of the rows to read, in parentheses; a file whose rows the server finds cheaply, by an
-            index, is one part. None for all rows.
+        condition: in parentheses; a file whose rows the server finds by an index is one part.
 
     Raises:
         UnsafeTableError: a partition is foreign, or a necessary query would run other roles' code.
@@ -108,8 +103,6 @@ def query_columns(connection: Connection, relation: TableDescription, nulled: Co
 
 @dataclass(frozen=True, slots=True)
 class _TableFile:
-    """A table, or a partition."""
-
     oid: int
     name: TableName
     pages: int

@@ -68,8 +68,6 @@ class NotReadableError(SlotError):
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """Rows of one file: a table or a partition."""
-
     oid: int
     name: TableName
     columns: tuple[str, ...]
@@ -84,12 +82,10 @@ class FileRows:
 
     @property
     def is_planned(self) -> bool:
-        """Whether the server plans a query for them."""
         return self.needs_query or bool(self.conditions)
 
     @property
     def source(self) -> sql.Composed:
-        """The SQL that follows COPY."""
         if not self.is_planned:
             columns = sql.SQL(", ").join(map(sql.SQL, self.columns))
             return sql.SQL("{} ({})").format(sql.Identifier(*self.name), columns)
@@ -105,17 +101,10 @@ class FileRows:
 def copy_rows(
     connection: Connection, rows: FileRows, observer: Connection
 ) -> Generator[memoryview | bytes, None, None]:
-    """Yield rows in COPY's text format.
+    """Yield rows in COPY's text format; the end of the connection's transaction releases the lock on the file.
 
-    Args:
-        connection: the session that reads, in a transaction; the end of the transaction releases the lock on the file.
-        rows: the rows to read.
-        observer: a session without a snapshot, which sees the current catalog; it may be `connection`.
-
-    Raises:
-        SnapshotError: the file's name has changed, or its columns have changed since its filter was queried.
-        UnsafeTableError: another role's function would run.
-        NotReadableError: the role may not read all rows.
+    `observer` sees the current catalog, without a snapshot; it may be `connection`. Raises SnapshotError if the file's
+    name or columns have changed, UnsafeTableError, and NotReadableError.
     """
     with readable(rows.name):
         lock_table(connection, rows.oid, rows.name)
@@ -157,18 +146,9 @@ def check_functions(connection: Connection, name: TableName, oids: Sequence[int]
 def locked_for_query(
     connection: Connection, oid: int, name: TableName, *, with_partitions: bool = False
 ) -> Iterator[None]:
-    """Lock a table in this context, a transaction, so that queries of the table run no other role's code.
+    """Lock a table in a transaction, so that queries of the table run no other role's code.
 
-    Args:
-        connection: the session.
-        oid: the table's OID.
-        name: the table's name.
-        with_partitions: whether queries include the partitions.
-
-    Raises:
-        SnapshotError: the name now belongs to another table.
-        UnsafeTableError: another role's function would run.
-        NotReadableError: the role may not read all rows.
+    Raises SnapshotError if the name has another OID, UnsafeTableError, and NotReadableError.
     """
     with readable(name), connection.transaction():
         lock_table(connection, oid, name)
