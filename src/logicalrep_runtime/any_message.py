@@ -1,7 +1,4 @@
-"""Structs that choose a message's Struct by its first byte, by a constant, or by the session's state.
-
-All raise construct's errors.
-"""
+"""Structs that choose a message's Struct by its first byte, by a constant, or by the session's state."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The Constructs of generated Structs beyond construct's own: dataclasses, and values as the spec defines them.
-
-All raise construct's errors.
-"""
+"""The Constructs of generated Structs beyond construct's own: dataclasses, and values as the spec defines them."""
 
 from __future__ import annotations
 
@@ -42,8 +39,6 @@ _Value = TypeVar("_Value")
 
 
 class TypedEntries(Generic[_Value]):
-    """construct's `parse` and `build` with type annotations."""
-
     if TYPE_CHECKING:
 
         def parse(self, data: Buffer, **facts: object) -> _Value:
@@ -184,8 +179,6 @@ class Flags(Subconstruct):  # type: ignore[misc]
 
 
 class Char(Construct):  # type: ignore[misc]
-    """One byte: a character of a given set or enumeration."""
-
     def __init__(self, characters: str | type[StrEnum]) -> None:
         super().__init__()
         self.characters = "".join(characters)
@@ -262,7 +255,6 @@ class _AnyChar(Construct):  # type: ignore[misc]
 
 
 AnyChar = _AnyChar()
-"""One byte as a character, but for the zero byte."""
 
 
 class NullableBytes(Construct):  # type: ignore[misc]
@@ -342,4 +334,3 @@ class MessageLength(Subconstruct):  # type: ignore[misc]
 
 
 String = _String(NullTerminated(GreedyBytes))
-"""Text up to a zero byte."""

@@ -1,8 +1,4 @@
-"""A decoder of both sides of a connection: bytes in, whole messages out, no socket.
-
-Both sides change one state: the open block, the expected messages, and the version. The layouts define how each message
-changes the state, and its length.
-"""
+"""A decoder of both sides of a connection: bytes in, whole messages out, no socket."""
 
 from __future__ import annotations
 
@@ -31,15 +27,7 @@ class Conversation(SessionState, Generic[_AnyMessage]):
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
 
     def __init__(self, version: int | None = None, *, encoding: str = "utf-8", **facts: bool | str) -> None:
-        """Args:
-            version: the highest version that both sides support; the newest by default.
-            encoding: the codec of texts until a message changes it.
-            facts: the session facts that no message sets.
-
-        Raises:
-            ValueError: the version is unknown.
-            TypeError: a fact is unknown, or messages set it.
-        """
+        """`version`: the highest that both sides support. Raises ValueError (version) or TypeError (facts)."""
         if version is not None and version not in self.parsers:
             names = self.layouts.version_names
             versions = ", ".join(
@@ -122,11 +110,7 @@ class FramedConversation(Conversation[_AnyMessage]):
         self._pending: dict[Sender, bytearray] = {"server": bytearray(), "client": bytearray()}
 
     def receive(self, data: Buffer, *, sender: Sender) -> Iterator[tuple[bytes, _AnyMessage]]:
-        """Yield the bytes and the decoded value of each message that is complete with these bytes.
-
-        Raises:
-            DecodeError: the bytes are not a message, or a message is longer than `most`; drops the buffered bytes.
-        """
+        """Yield each message that is complete with these bytes. DecodeError drops the buffered bytes."""
         pending = self._pending[sender]
         pending += data
         while pending:
@@ -143,7 +127,6 @@ class FramedConversation(Conversation[_AnyMessage]):
 
     @property
     def pending(self) -> Mapping[Sender, int]:
-        """The number of buffered bytes of each side's incomplete message."""
         return {sender: len(data) for sender, data in self._pending.items()}
 
     def _size(self, head: bytes, sender: Sender) -> int | None:

@@ -42,7 +42,6 @@ def encode_error(
 
 
 def _layout_of(protocol: ProtocolLayout, message: object, tag: object, sender: str) -> MessageLayout | None:
-    """Return the layout of a message's class; None for a part."""
     names = {name.replace(" ", "").lower(): layout for layout in protocol.messages for name in (layout.name,)}
     layout_of_class = names.get(type(message).__name__.lower())
     return protocol.message(ord(tag), sender) if layout_of_class is None and isinstance(tag, str) else layout_of_class

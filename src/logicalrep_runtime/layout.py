@@ -9,7 +9,6 @@ from typing import Any, Literal
 from logicalrep_runtime.operations import Constant, Integer, Operations, Take, flat
 
 OUTSIDE = "outside"
-"""The place between blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +36,9 @@ class MessageLayout:
     also_since: int = 0
     """The version before `since` from which on servers send the message nevertheless; 0 if they do not."""
     also_when: str = ""
-    """The session fact required for `also_since`."""
     sender: Literal["server", "client", "both"]
     reference: str
-    """The URL of the message's table in the documentation."""
     callbacks: tuple[str, ...] = ()
-    """The output plugin's callbacks that send the message."""
     places: tuple[str, ...] = ()
     """The legal blocks, `outside` between blocks; () for anywhere. For a message of both sides, the server's."""
     opens: str = ""
@@ -85,7 +81,6 @@ class ProtocolLayout:
     versions: tuple[int, ...]
     version_names: Mapping[int, str] = field(default_factory=dict, hash=False)
     outside: str = "outside of all blocks"
-    """The place between blocks in a sentence."""
     session: Mapping[str, str]
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """The values of session facts that are not true or false, the initial value first."""

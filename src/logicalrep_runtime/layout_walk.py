@@ -1,7 +1,4 @@
-"""Reads a message field by field by its layout: slow, with exact errors, and used by `inspect`.
-
-Generated decoders only detect that a message is invalid; `decode_error` locates the fault.
-"""
+"""Reads a message field by field by its layout: slow, with exact errors, for `inspect` and to locate a fault."""
 
 from __future__ import annotations
 
@@ -84,7 +81,6 @@ def decode_error(
     encoding: str = "utf-8",
     sender: str = "server",
 ) -> DecodeError:
-    """Return the error of bytes that a generated decoder refused."""
     try:
         for _ in walk(protocol, version, data, facts=facts, encoding=encoding, sender=sender, strict=True):
             pass

@@ -99,7 +99,6 @@ _KNOWN = frozenset(
         "code", "of", "count", "part", "body", "fact", "ahead", "is_text",
     }
 )  # fmt: skip
-"""The attributes of operations that the native reader supports."""
 
 
 def _check(operation: Operation) -> None:

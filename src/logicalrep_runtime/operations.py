@@ -1,7 +1,4 @@
-"""Operations on bytes as data: the work of a reader or writer of messages, in the order of the documentation's rows.
-
-The generator converts the rows of spec/ to operations. Each operation has its row's name, for paths in errors.
-"""
+"""Operations on bytes as data: the work of a reader or writer of messages, in the order of the documentation's rows."""
 
 from __future__ import annotations
 
@@ -12,15 +9,12 @@ from typing import Any, ClassVar, Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """The attributes common to all operations."""
-
     kind: ClassVar[str]
 
     name: str
     type: str = ""
     """The type in the documentation, such as `Int32 (Oid)`."""
     since: int = 1
-    """The first protocol version with the row."""
     until: int = 0
     """The last protocol version with the row; 0 for the newest."""
     doc: str = ""
@@ -33,8 +27,6 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integer(Operation):
-    """An integer of a fixed width."""
-
     width: int
     order: Literal["big", "little"] = "big"
     signed: bool = False
@@ -108,8 +100,6 @@ class Group(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choose(Operation):
-    """Runs the operations of the part's alternative that begins with the next byte."""
-
     kind: ClassVar[str] = "choose"
 
     part: str

@@ -1,7 +1,4 @@
-"""A session's state, which messages change: the open block, described objects, and the session's facts.
-
-The layouts define each message's legal places and effects.
-"""
+"""A session's state, which messages change: the open block, described objects, and the session's facts."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ class SessionState:
         }
         """The last description of each number, by the describing message's name."""
         self.block = OUTSIDE
-        """The open block, or `outside`."""
 
     @property
     def facts(self) -> Mapping[str, Any]:

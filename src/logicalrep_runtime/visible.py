@@ -21,38 +21,22 @@ _OF_SECRETS = "token|secret|passw|credential|sig|key|auth|header|sas"
 _SECRET_NAME = re.compile(_OF_SECRETS, re.IGNORECASE)
 _SECRET_IN_QUERY = re.compile(rf"""([?&][\w.-]*(?:{_OF_SECRETS})[\w.-]*)=[^&\s'"]+""", re.IGNORECASE)
 HIDDEN = "***"
-"""The replacement of a secret."""
 # JSON has its own escapes in strings, and line breaks outside of strings.
 _UNSAFE_IN_JSON = re.compile("(?!\n)" + _UNSAFE.pattern)
 
 
 def visible(text: str) -> str:
-    r"""Return a text in one line, with escapes for invisible characters.
-
-    Example:
-        >>> visible("a\x1b[2Jb\nc")
-        'a\\x1b[2Jb\\nc'
-    """
+    r"""Return a text in one line, with escapes for invisible characters."""
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def secrets_of(options: Mapping[str, str]) -> list[str]:
-    """Return the values of options whose names suggest secrets.
-
-    Example:
-        >>> secrets_of({"aws_region": "eu-central-1", "aws_secret_access_key": "abc"})
-        ['abc']
-    """
+    """Return the values of options whose names suggest secrets."""
     return [value for name, value in options.items() if _SECRET_NAME.search(name)]
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text with `***` in place of the given secrets, passwords in URLs, and tokens in URLs' queries.
-
-    Example:
-        >>> without_secrets("GET https://me:pw@example.org/v1?token=abc: 403")
-        'GET https://me:***@example.org/v1?token=***: 403'
-    """
+    """Return a text with `***` in place of the given secrets, passwords in URLs, and tokens in URLs' queries."""
     # A secret may contain another secret.
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         for spelling in (secret, quote(secret, safe="")):
@@ -61,11 +45,6 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def visible_json(value: object, indent: int | None = None) -> str:
-    r"""Return a value as JSON, with letters of all languages as they are, and escapes for invisible characters.
-
-    Example:
-        >>> visible_json({"ä": "\x9b2J"})
-        '{"ä": "\\u009b2J"}'
-    """
+    r"""Return a value as JSON, with letters of all languages as they are, and escapes for invisible characters."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _UNSAFE_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)

@@ -42,8 +42,6 @@ class Committed:
 
 
 class Committing:
-    """Makes record batches of the whole transactions that its intake hands on."""
-
     def __init__(self, form: RowForm, assembler: Assembler, maker: RowMaker | None = None) -> None:
         self._form = form
         self._maker = maker

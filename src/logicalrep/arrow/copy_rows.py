@@ -26,7 +26,6 @@ _NEWLINE = ord("\n")
 
 
 def inserts(copied: Iterator[memoryview | bytes], relation: TableDescription, lsn: Lsn) -> Iterator[MessageBatch]:
-    """Yield the Inserts of rows that the server copies in text format, with all columns of the relation in order."""
     for data in gathered(copied):
         yield _inserts(data, relation, lsn)
 

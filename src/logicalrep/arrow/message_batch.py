@@ -1,7 +1,4 @@
-"""Message batches: messages as arrays, without a Python object per message, to be read in columns.
-
-One compiled pass splits every source that frames messages, a capture file or COPY. Needs `logicalrep[arrow]`.
-"""
+"""Message batches: messages as arrays, without a Python object per message, to be read in columns."""
 
 from __future__ import annotations
 

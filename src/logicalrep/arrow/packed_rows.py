@@ -26,8 +26,6 @@ _SCHEMA = pa.schema({"lsn": pa.int64(), "relation_id": pa.int64(), "message": pa
 
 @dataclass(frozen=True, slots=True)
 class PackedRows:
-    """Insert, Update and Delete messages of version 1."""
-
     batch: MessageBatch
     relation_ids: NDArray[np.int64]
     relations: Mapping[Oid, TableDescription]
@@ -36,7 +34,6 @@ class PackedRows:
         return len(self.batch)
 
     def __iter__(self) -> Iterator[tuple[Lsn, bytes, TableDescription]]:
-        """Yield each message with its position and its table's description."""
         for (lsn, data), relation_id in zip(self.batch, self.relation_ids.tolist(), strict=True):
             yield Lsn(lsn), data, self.relations[relation_id]
 

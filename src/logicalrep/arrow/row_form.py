@@ -51,8 +51,6 @@ CHANGE_FIELDS = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm:
-    """One table in its own columns and types; create it with `table_form`."""
-
     table: TableName
     column_types: Mapping[str, str]
     """The Spark types of its own columns in order, such as `decimal(10,2)`."""

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 FREE = -1
-"""The OID of a free bucket."""
 _FEWEST = 64
 
 

@@ -45,8 +45,6 @@ class IndexedBatch:
 
 
 class TransactionIndex:
-    """Follows the transactions of a session from chunk to chunk."""
-
     def __init__(self, start: int | None, end: int | None) -> None:
         self.start = 0 if start is None else int(start)
         self.end = _EVERYTHING if end is None else int(end)

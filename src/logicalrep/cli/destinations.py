@@ -42,8 +42,7 @@ def add_destination_command(
 
     Args:
         text: the command's line in `logicalrep --help`.
-        description: the first paragraph of the command's help.
-        exit_codes: the last paragraph of the command's help.
+        description, exit_codes: the first and the last paragraph of the command's help.
         run_several: for the databases of a file; by default one database after another.
         has_config: whether the command has the options of `replicate`, including `--config`.
         has_settings: whether `--config` may have settings by table.

@@ -53,8 +53,6 @@ class Message:
 
 
 class Stopwatch:
-    """Adds up the seconds of work in several threads."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.seconds = 0.0

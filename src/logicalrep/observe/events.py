@@ -20,7 +20,6 @@ _MOST_NAMES = 5
 class RunEvent:
     __slots__ = ()
     level: ClassVar[int] = logging.INFO
-    """The level of `line` in the log."""
 
     def line(self) -> str | None:
         """Return the line for people; None if the event has none, or a summary covers it."""
@@ -68,8 +67,6 @@ class WarningSolved(_TextEvent):
 
 @dataclass(frozen=True, slots=True)
 class PageServed(RunEvent):
-    """The status page and the metrics are served."""
-
     address: str
 
     def line(self) -> str:
@@ -78,8 +75,6 @@ class PageServed(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class RunPrepared(RunEvent):
-    """The destination and the server are ready."""
-
     slot: str
 
 
@@ -154,8 +149,6 @@ class CopyEnded(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class BatchApplied(RunEvent):
-    """A batch of changes is applied."""
-
     changes: int
     tables: int
     seconds: float
@@ -223,11 +216,6 @@ def served_text(address: str) -> str:
 
 
 def listed(tables: Sequence[TableName]) -> str:
-    """Return the first five names and the number of the other names.
-
-    Example:
-        >>> listed([TableName("public", f"t{number}") for number in range(300)])
-        'public.t0, public.t1, public.t2, public.t3, public.t4 and 295 more'
-    """
+    """Return the first five names and the number of the other names."""
     more = len(tables) - _MOST_NAMES
     return ", ".join(map(str, tables[:_MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")

@@ -17,12 +17,7 @@ def health(observed: Observed) -> tuple[bool, str]:
 
 
 def readiness(observed: Observed) -> tuple[bool, str]:
-    """Return whether a checkpoint was saved in the last two minutes, and a line; stopped tables do not matter.
-
-    Example:
-        >>> readiness(Observed())
-        (False, 'not ready: no checkpoint saved since the start')
-    """
+    """Return whether a checkpoint was saved in the last two minutes, and a line; stopped tables do not matter."""
     saved = observed.checkpoint_at
     if saved is None:
         return False, "not ready: no checkpoint saved since the start"

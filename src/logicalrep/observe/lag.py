@@ -23,11 +23,6 @@ def lag_seconds(
     Args:
         caught_up_at: times up to which the reader has every commit: of its last commit, and when it lacked no WAL.
         as_of: the server's time when it reported `lag_bytes`; None for `server_time`.
-
-    Example:
-        >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-        >>> lag_seconds(100, noon + timedelta(seconds=5), noon, None)
-        5.0
     """
     if lag_bytes is None:
         return None
@@ -40,14 +35,7 @@ def lag_seconds(
 
 
 class WalHeads:
-    """Past ends of the server's WAL with their times: they date the moment when a reader last lacked no WAL.
-
-    Example:
-        >>> heads = WalHeads()
-        >>> heads.record_end(noon, Lsn(100))
-        >>> heads.caught_up(Lsn(99)), heads.caught_up(Lsn(100))
-        (None, noon)
-    """
+    """Past ends of the server's WAL with their times: they date the moment when a reader last lacked no WAL."""
 
     def __init__(self) -> None:
         # Ends that the reader has not reached.

@@ -19,14 +19,7 @@ from logicalrep.transactions.table_names import TableName
 
 
 class LoadSummary(Observer):
-    """Counts tables and rows from the first needed load until no load is left; safe for several threads.
-
-    Example:
-        >>> summary = LoadSummary()
-        >>> summary.on_event(LoadsNeeded([TableName("public", "orders")], "new table"))
-        >>> summary.text()
-        '0 of 1 table loaded'
-    """
+    """Counts tables and rows from the first needed load until no load is left; safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -63,12 +63,6 @@ def line_formatter(*, as_json: bool = False) -> logging.Formatter:
 
 
 def timed(text: str) -> str:
-    """Return a text after the current time in UTC.
-
-    Example:
-        >>> timed("following 3 tables")
-        '2026-11-26T09:00:00Z following 3 tables'
-    """
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}"
 
 

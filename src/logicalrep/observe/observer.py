@@ -27,10 +27,5 @@ class Observers(Observer):
 
 
 def passing(observer: Observer, event: Callable[[str], RunEvent]) -> Callable[[str], None]:
-    """Return a function that sends a text to an observer as an event of the given type.
-
-    Example:
-        >>> warn = passing(Observers(), WarningIssued)
-        >>> warn("the disk is nearly full")
-    """
+    """Return a function that sends a text to an observer as an event of the given type."""
     return lambda text: observer.on_event(event(text))

@@ -12,12 +12,7 @@ _JOIN_TIMEOUT = 5.0
 
 @contextmanager
 def repeating(action: Callable[[], None], pause: Callable[[], float], name: str) -> Iterator[None]:
-    """Run an action, which raises no error, immediately and after each `pause()` seconds, while this context lasts.
-
-    Example:
-        >>> with repeating(lambda: print("still here"), lambda: 5.0, "clock"):
-        ...     work()
-    """
+    """Run an action, which raises no error, immediately and after each `pause()` seconds, while this context lasts."""
     ending = threading.Event()
 
     def run() -> None:

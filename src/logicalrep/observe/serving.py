@@ -40,7 +40,6 @@ def serve(
 
     Args:
         listen: `HOST:PORT`, or a port of 127.0.0.1; port 0 means any free port.
-        read: returns the figures.
         pages: functions that return HTML for a query's parameters, by path, such as `/`.
         posts: functions that handle the body of a POST, by path; they refuse it with ValueError, TypeError or
             KeyError.
@@ -49,10 +48,6 @@ def serve(
 
     Raises:
         ListenError: `listen` is not an address, or the address is not available.
-
-    Example:
-        >>> with serve("9400", lambda: [Figures(slot="spark", lag_bytes=0)]) as url:
-        ...     print(urlopen(f"{url}metrics").read().decode())
     """
     host, port = listen_address(listen)
 

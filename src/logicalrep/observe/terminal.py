@@ -88,7 +88,6 @@ class LinePrinter(Observer):
         self._printed_at = time.monotonic()
 
     def print_progress(self) -> None:
-        """Print the current step or the progress of the loads, if the last line is nearly LONGEST_SILENCE old."""
         time_now, step = time.monotonic(), self._step
         if time_now - self._printed_at + _CHECK_INTERVAL < LONGEST_SILENCE:
             return
@@ -147,8 +146,6 @@ class LinePrinter(Observer):
 
 
 class Bars(Observer):
-    """Shows a bar for each table that loads, and a line for applied changes, on a running display."""
-
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
         self._copies: dict[TableName, TaskID] = {}

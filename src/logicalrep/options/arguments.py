@@ -19,10 +19,6 @@ def takes(
     """Return a decorator for functions that take the arguments of a dataclass and receive its instance.
 
     Type checkers and `help` show the dataclass's arguments; their documentation precedes `Raises:` in the docstring.
-
-    Example:
-        >>> @takes(ReplicateOptions)
-        ... def replicate(options: ReplicateOptions) -> None: ...
     """
 
     def decorate(function: Callable[[_Settings], None]) -> Callable[_Arguments, None]:

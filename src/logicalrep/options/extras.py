@@ -7,12 +7,7 @@ from importlib.util import find_spec
 
 
 def installing(extra: str) -> str:
-    """Return the instruction that installs an extra from a clone, because no package index has the package yet.
-
-    Example:
-        >>> installing("iceberg")
-        "run pip install '.[iceberg]' in a clone of logicalrep"
-    """
+    """Return the instruction that installs an extra from a clone, because no package index has the package yet."""
     return f"run pip install '.[{extra}]' in a clone of logicalrep"
 
 

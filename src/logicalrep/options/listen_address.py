@@ -17,12 +17,7 @@ class ListenError(LogicalRepError, ValueError):
 
 
 def listen_address(listen: str) -> tuple[str, int]:
-    """Return the host and port of `HOST:PORT`, `[IPV6]:PORT` or `PORT`. Raises ListenError for any other text.
-
-    Example:
-        >>> listen_address("8080")
-        ('127.0.0.1', 8080)
-    """
+    """Return the host and port of `HOST:PORT`, `[IPV6]:PORT` or `PORT`. Raises ListenError for any other text."""
     match = _LISTEN.fullmatch(listen.strip())
     if match is None or int(match["port"]) > 65535:
         raise ListenError(

@@ -12,12 +12,7 @@ class MalformedFileError(LogicalRepError, ValueError):
 
 
 def below(*parts: str) -> str:
-    """Join the parts of a path. Raises MalformedFileError if a part is empty, absolute or leads out of the destination.
-
-    Example:
-        >>> below("public/orders", "part-1.parquet")
-        'public/orders/part-1.parquet'
-    """
+    """Join the parts of a path. Raises MalformedFileError if a part is empty, absolute or leads out of the base."""
     for part in parts:
         if not {"", ".", ".."}.isdisjoint(part.split("/")) or "\0" in part:
             raise MalformedFileError(f"{part!r} is not a path below a destination")

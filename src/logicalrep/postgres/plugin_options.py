@@ -14,6 +14,7 @@ Streaming = Literal["off", "on", "parallel"]
 
 
 def most_streaming(version: int) -> Streaming:
+    """Return the value of `streaming` that sends the most for a protocol version."""
     return "off" if version < 2 else "on" if version < 4 else "parallel"
 
 
@@ -27,8 +28,10 @@ class PluginOptions:
 
     publication_names: tuple[str, ...]
     proto_version: int
+    """The protocol version, 1 to 4."""
     binary: bool = False
     messages: bool = False
+    """Whether the server sends logical messages."""
     origin: Literal["any", "none"] | None = None
     """`none`: the server does not send changes that were replicated from another server; needs PostgreSQL 16."""
     streaming: Streaming = "off"
@@ -50,4 +53,9 @@ class PluginOptions:
         return {name: value for name, value in options.items() if value is not None}
 
     def decoder(self, *, slot_two_phase: bool = False) -> Decoder:
+        """Return a decoder for a new session with these options.
+
+        Args:
+            slot_two_phase: whether the slot has two_phase.
+        """
         return Decoder(self.proto_version, parallel=self.streaming == "parallel", two_phase=slot_two_phase)

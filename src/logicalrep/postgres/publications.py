@@ -115,7 +115,6 @@ class PublishedTable:
     oid: int
     name: TableName
     sends_old: bool
-    """Whether its updates or deletes are published."""
     columns: tuple[str, ...] | None
     """The published columns; None before PostgreSQL 15, which publishes all columns."""
     under: str | None

@@ -1,7 +1,4 @@
-"""Bugs of PostgreSQL's walsenders, by server version.
-
-`docs/reference/postgresql-minors.md` lists them with their consequences for `replicate`.
-"""
+"""Bugs of PostgreSQL's walsenders; `docs/reference/postgresql-minors.md` has their consequences for `replicate`."""
 
 from __future__ import annotations
 

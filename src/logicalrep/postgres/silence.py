@@ -63,7 +63,6 @@ class WatchedConnection(psycopg.Connection[TupleRow]):
     password_command: str | None = None
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **named: Any) -> Any:
-        """Run psycopg's generator, which yields when it waits for the server."""
         return super().wait(self._wait_patiently(gen), *arguments, **named)
 
     def _wait_patiently(self, waits: Generator[Any, Any, _Result]) -> Generator[Any, Any, _Result]:
@@ -101,7 +100,6 @@ class Backend:
         return None if row is None else cls(*row)
 
     def end(self, observer: psycopg.Connection[TupleRow]) -> None:
-        """End the process if it still runs."""
         observer.execute(_END, (self.pid, self.began))
 
 

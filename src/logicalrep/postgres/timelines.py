@@ -22,7 +22,6 @@ from logicalrep_runtime.scalars import Lsn
 @dataclass(frozen=True, slots=True)
 class Timeline:
     system_identifier: int
-    """The identifier of the cluster and its copies."""
     id: int
     """The number: initially 1, incremented by each promotion or recovery to a point in time."""
     began: Lsn | None = None

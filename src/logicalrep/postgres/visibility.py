@@ -1,7 +1,6 @@
-"""The transactions that a session's queries see, for positions of the stream. Needs psycopg 3.
+"""The transactions that a session's queries see: a walsender may send a commit earlier. Needs psycopg 3.
 
-A walsender reads commits from the WAL, and may send a transaction before queries see it. Source: "System Information
-Functions", pg_current_snapshot.
+Source: "System Information Functions", pg_current_snapshot.
 """
 
 from __future__ import annotations
@@ -21,23 +20,13 @@ class Visibility:
     """Smaller ids of transactions that the snapshot does not see."""
 
     def sees(self, xid: int) -> bool:
-        """Return whether the snapshot sees a committed transaction, by the 32-bit id in messages.
-
-        Example:
-            >>> Visibility(105, frozenset({102})).sees(102)
-            False
-        """
+        """Return whether the snapshot sees a committed transaction, by the 32-bit id in messages."""
         distance = xid_distance(xid, self.end)
         return distance < 0 and self.end + distance not in self.running
 
 
 def xid_distance(xid: int, other: int) -> int:
-    """Return the distance from the 32-bit id `other` to `xid`; negative if `xid` is older.
-
-    Example:
-        >>> xid_distance(3, (1 << 32) - 1)
-        4
-    """
+    """Return the distance from the 32-bit id `other` to `xid`; negative if `xid` is older."""
     return (xid - other + _IDS // 2) % _IDS - _IDS // 2
 
 

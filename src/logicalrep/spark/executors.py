@@ -22,7 +22,6 @@ NEEDED: dict[Extra, tuple[str, ...]] = {
     "spark": (*_OURS, *_OF_SPARK),
     "replicate": (*_OURS, *_OF_SPARK, "deltalake", "obstore", "pyroaring", "yaml"),
 }
-"""The modules that tasks import, by extra."""
 LONGEST_WAIT = 30.0
 """Longest wait for an executor, in seconds."""
 _ROWS = 512

@@ -74,14 +74,6 @@ class Commits:
     end of the last batch as the start of the next: earlier than `commit`, and the only call for an idle query. With
     the sink's option `asyncProgressTrackingEnabled` Spark writes its checkpoint later, and not for each batch: the
     checkpoint may lack that start.
-
-    Example:
-        >>> commits = Commits()
-        >>> commits.record_batch(Lsn(10), Lsn(20))
-        >>> commits.record_commit(Lsn(20))
-        >>> commits.record_batch(Lsn(20), Lsn(30))
-        >>> commits.has(Lsn(30))
-        True
     """
 
     def __init__(self) -> None:

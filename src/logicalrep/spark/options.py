@@ -225,7 +225,6 @@ class SourceOptions:
 
     @property
     def needs(self) -> Needs:
-        """The reader's requirements of the server."""
         if not self.publications:
             raise OptionError("option 'publication' is missing: the publication to read, or several with commas")
         return Needs(

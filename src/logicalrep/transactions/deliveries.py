@@ -63,7 +63,6 @@ class Deliveries:
         self.resumed_at = self._delivered
 
     def adopt(self, relations: StreamRelations | None) -> None:
-        """Share the descriptions of a committed streamed transaction with the session."""
         if relations is not None:
             self._session_relations.adopt(relations)
 

@@ -35,7 +35,6 @@ _FIELDS = [
 ]
 _HEADER = Struct(">" + "".join({1: "B", 8: "Q"}[field.width] for field in _FIELDS))
 HEADER_SIZE = _HEADER.size
-"""The bytes before the message."""
 _START_LSN = [field.name for field in _FIELDS].index("start_lsn")
 _LSN_AT = sum(field.width for field in _FIELDS[:_START_LSN])
 LSN_BYTES = slice(_LSN_AT, _LSN_AT + 8)
@@ -76,12 +75,7 @@ def gathered(rows: Iterator[memoryview | bytes]) -> Iterator[bytearray]:
 
 
 def messages_of(envelopes: Sequence[bytes]) -> list[tuple[int, bytes]]:
-    """Return the messages in envelopes, each with its LSN.
-
-    Example:
-        >>> messages_of([XLogData(start_lsn=Lsn(7), end_lsn=Lsn(7), send_timestamp=now, payload=b"B").build()])
-        [(7, b'B')]
-    """
+    """Return the messages in envelopes, each with its LSN."""
     read = _HEADER.unpack_from
     return [(read(envelope)[_START_LSN], envelope[HEADER_SIZE:]) for envelope in envelopes]
 

@@ -22,7 +22,6 @@ class TableDescription:
     relation_id: Oid
     schema: str
     name: str
-    """The table's name."""
     replica_identity: ReplicaIdentity
     """The setting that decides which columns identify a row in an Update or Delete."""
     columns: tuple[Column, ...]
@@ -54,7 +53,6 @@ class SchemaChange:
     old: TableDescription | None
     """The previous description; None for a new table."""
     new: TableDescription
-    """The description of the changes that follow."""
 
 
 def added_columns(old: TableDescription, new: TableDescription) -> list[str]:

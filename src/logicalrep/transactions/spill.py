@@ -44,8 +44,6 @@ _VERSION_1_MESSAGES = (v1.Insert, v1.Update, v1.Delete, v1.Truncate, v1.Message)
 
 
 class ClosedError(LogicalRepError, ValueError):
-    """The changes of a closed transaction were requested."""
-
     code = "TRANSACTION_CLOSED"
 
 
@@ -94,7 +92,6 @@ class ChangeLog:
         self.memory = 0
         """The estimated memory of its changes, in bytes."""
         self.closed = False
-        """Whether its changes were dropped."""
         self._length = 0
         self._tail: list[Change | RawRows] = []
         self._on_disk = 0

@@ -51,10 +51,7 @@ class TableSelection:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> TableSelection:
-        """Return the tables in comma-separated texts.
-
-        Raises TableNameError for a text that is neither name nor pattern.
-        """
+        """Raises TableNameError for a text that is neither name nor pattern."""
         names = [_named(parts) for text in texts for parts in _all_parts(text, may_be_patterns=True)]
         return cls(
             tuple(table for table in names if _ANY not in "".join(table)),

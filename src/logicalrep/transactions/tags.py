@@ -13,7 +13,6 @@ STREAM_START, STREAM_STOP, STREAM_ABORT = (
 )
 
 NULL, UNCHANGED, TEXT, BINARY = (ord(value.kind) for value in (v1.NullValue, v1.UnchangedToast, v1.Text, v1.Binary))
-"""The kinds of a row's values."""
 WHOLE = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.since == 1)
 """The tags of messages in sessions without streamed or prepared transactions."""
 IN_EVERY_SESSION = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.is_sent_in(1, {}))

@@ -49,12 +49,7 @@ def _line(column: ColumnType, oid: str, note: str) -> str:
 
 
 def iceberg_type(type_: pa.DataType) -> str:
-    """Return Iceberg's type, as a name, for a column whose Spark type has this Arrow form.
-
-    Example:
-        >>> iceberg_type(pa.list_(pa.int16()))
-        'list<int>'
-    """
+    """Return Iceberg's type, as a name, for a column whose Spark type has this Arrow form."""
     text = str(type_)
     if text.startswith("list<"):
         return f"list<{iceberg_type(type_.value_type)}>"

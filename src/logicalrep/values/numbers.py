@@ -19,12 +19,7 @@ _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def check_number_type(text: str) -> str:
-    """Return the normalized name of `text`, `double` or `decimal(p,s)`. Raises ValueError for any other.
-
-    Example:
-        >>> check_number_type("DECIMAL(20, 4)")
-        'decimal(20,4)'
-    """
+    """Return the normalized name of `text`, `double` or `decimal(p,s)`. Raises ValueError for any other."""
     name = "".join(text.lower().split())
     match = _DECIMAL(name)
     if name not in ("text", "double") and not (match and 1 <= int(match[1]) <= 38 and int(match[2]) <= int(match[1])):
@@ -36,10 +31,6 @@ def with_number_type(column: ColumnType, name: str) -> ColumnType:
     """Return the type with a decimal or a double as its Spark target, if that target is the text of numbers.
 
     A decimal refuses numbers with more digits before or after the point; a double refuses numbers that overflow.
-
-    Example:
-        >>> with_number_type(column_type(1700), "decimal(20,4)").spark_type
-        'decimal(20,4)'
     """
     if name == "text" or not column.spark.is_number_text:
         return column

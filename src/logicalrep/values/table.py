@@ -25,22 +25,17 @@ class Row:
     """One type of pg_catalog or of an extension. The defaults describe a type whose Python values are its text.
 
     Attributes:
-        typname: the type's name in pg_type.
-        oid, array_oid: the OIDs of the type and of arrays of it; 0 for an extension's type, which is known by its name.
+        oid, array_oid: 0 for an extension's type, which is known by its name.
         name: the name that PostgreSQL displays, if it differs from `typname`.
         python: the Python types of loaded values, in words.
-        from_text, from_binary: the loaders of the text and the binary format, as in `ColumnType`.
         to_text: returns PostgreSQL's text of a loaded value; None if loaded values are their text.
         arrow: the type in Arrow and, if Spark has it, in Spark; None for text.
         kernel: the compiled loop that reads the text format into `arrow`. NONE: `from_text` reads each value.
         modify: makes the type with a modifier; None if modifiers change nothing.
         least: the smallest valid modifier.
-        delimiter: the delimiter between elements of its arrays.
-        text_depends_on: the reason why texts change without a change of the row: other objects got other names, or
-            the server's `lc_monetary` changed.
-        extension: the extension that creates the type.
+        text_depends_on: why texts change without a change of the row: other objects got other names, or the server's
+            `lc_monetary` changed.
         examples: modifiers that change the targets, shown in the documentation.
-        note: a remark for the documentation.
     """
 
     typname: str

@@ -30,12 +30,10 @@ class Target:
     """A type of Arrow, and the same type in Spark.
 
     Attributes:
-        arrow: returns the Arrow type.
-        spark: Spark's type as a DDL string; None if Spark has no such type.
+        spark: a DDL string; None if Spark has no such type.
         convert: converts a Python value (never None) to a value that `pyarrow.array` takes for the type, or raises
             ValueError for a value that the type cannot hold; None where pyarrow takes the Python value unchanged.
         lacks_values: whether the type cannot hold some values of the PostgreSQL type, such as infinity.
-        kernel: the compiled loop that reads the PostgreSQL type's texts into the Arrow type.
         is_number_text: whether it is the text of numbers, for which `with_number_type` may choose another type.
     """
 

@@ -124,14 +124,12 @@ class LocatedBatch(Generic[_Session]):
     """A batch whose values were located and not copied; on exit it returns the positions' memory for other batches."""
 
     data: Bytes
-    """The bytes of messages and values."""
     offsets: Int64s
     located: Located
     """The positions of all values. Positions of texts, lists and cells are valid until the context exits."""
     columns: tuple[PlanColumn, ...]
     numbers: Mapping[str, int]
     session: _Session
-    """The session's state after the last message."""
 
     def __enter__(self) -> Self:
         return self
@@ -268,7 +266,6 @@ class _Batch(Generic[_Session]):
         return set(rows[~valid].tolist())
 
     def _rows_of_bad_values(self, located: Located) -> set[int]:
-        """Return the rows with a value that cannot be a string."""
         rows: set[int] = set()
         if located.copied:
             if all(self._are_strings(number, copied) for number, copied in located.copied.items()):

@@ -20,13 +20,7 @@ _running: list[Any] = []
 
 @contextmanager
 def announcing_compilation(listener: Callable[[str], object]) -> Iterator[None]:
-    """Call a listener once if this process compiles loops within this context. Any thread may make the call.
-
-    Example:
-        >>> with announcing_compilation(print):
-        ...     decode_batch(messages, session)
-        compiling loops: cached for later runs (about 20 seconds of one core)
-    """
+    """Call a listener once if this process compiles loops within this context. Any thread may make the call."""
     _listeners.append(listener)
     try:
         yield
@@ -57,12 +51,7 @@ def compiling(loop: object) -> Iterator[None]:
 
 @contextmanager
 def acting_meanwhile(action: Callable[[], object]) -> Iterator[None]:
-    """Call an action every ACTION_INTERVAL seconds while this thread waits for a compilation within this context.
-
-    Example:
-        >>> with acting_meanwhile(session.report_in_time):
-        ...     decode_batch(messages, session)
-    """
+    """Call an action every ACTION_INTERVAL seconds while this thread waits for a compilation within this context."""
     _thread.action = action
     try:
         yield

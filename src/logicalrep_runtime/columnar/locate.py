@@ -132,8 +132,6 @@ def _numbers(plan: Plan, tags: bytes) -> frozenset[int]:
 
 
 class _Arrays:
-    """The kernel's output arrays, for the columns that the batch's messages can have."""
-
     def __init__(self, layout: _ColumnBlock, data: Bytes, offsets: Int64s, copies: bool) -> None:
         self.layout = layout
         self.data = data

@@ -43,7 +43,6 @@ class Spans:
     """Three 64-bit integers for each value: its row, its start in the batch's data, and its length in bytes (for a
     list, its number of items)."""
     size: int
-    """The total number of bytes or items."""
 
     @property
     def rows(self) -> Int64s:
@@ -66,7 +65,6 @@ class Cells:
     """The index of each message's first value, and last the number of values."""
     kinds: Bytes
     starts: Int64s
-    """The start of each value's bytes in the batch's data."""
     lengths: NDArray[np.uint32]
     size: int
 
@@ -94,9 +92,7 @@ class Located:
     status: Bytes
     """0 for a message that was read; for a refused one REFUSED_BIT and the session facts at that row."""
     facts: int
-    """The session's facts as bits after the last message."""
     stopped: bool = False
-    """Whether the walk stopped because the next message is invalid."""
     lent: Callable[[], None] | None = None
     fixed: dict[int, Ints] = field(default_factory=dict)
     spans: dict[int, Spans] = field(default_factory=dict)

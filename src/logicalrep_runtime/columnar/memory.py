@@ -32,7 +32,6 @@ _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def intrinsic(function: Function) -> Any:
-    """Declare a function that generates the instructions of its call."""
     return _intrinsic(function)
 
 
@@ -53,8 +52,6 @@ def _item(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -
 
 
 def _load(width: int, signed: bool) -> Any:
-    """Make an intrinsic that reads an integer in network byte order from an array of bytes."""
-
     @intrinsic
     def load(typing_context: Any, data: Any, offset: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -155,7 +152,6 @@ LANES = 32
 
 
 def load_lanes(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
-    """Load the LANES bytes of an array from an offset on as one vector, within an intrinsic."""
     pointer = _item(context, builder, array_type, array, offset)
     return builder.load(builder.bitcast(pointer, ir.VectorType(ir.IntType(8), LANES).as_pointer()), align=1)
 

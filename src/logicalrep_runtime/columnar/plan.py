@@ -25,7 +25,6 @@ class PlanColumn:
     texts: bytes = b""
     fields: tuple[PlanColumn, ...] = ()
     expand: str = ""
-    """The kernel's function that reads a list's items."""
     path: str = ""
 
     @property
@@ -45,12 +44,9 @@ class PlanColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePlan:
-    """A message with its columns in the given versions."""
-
     name: str
     tag: str
     since: int
-    """The first version with the message."""
     versions: tuple[int, ...]
     """The session versions where the message has these columns."""
     columns: tuple[int, ...]
@@ -65,11 +61,8 @@ class MessagePlan:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """The columns of a version and the messages that fill them."""
-
     version: int
     kernel: str
-    """The module with the compiled kernel."""
     columns: tuple[PlanColumn, ...]
     sent: tuple[MessagePlan, ...]
 

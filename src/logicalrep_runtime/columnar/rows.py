@@ -23,12 +23,10 @@ class CellArrays(NamedTuple):
 
     kinds: Bytes
     offsets: Int64s
-    """The index of each row's first cell."""
     starts: Int64s
     lengths: NDArray[np.uint32]
     copy_offsets: NDArray[np.int32]
     copy_starts: NDArray[np.int32]
-    """The start of each cell in `copies`."""
     copies: Bytes
 
 
@@ -36,7 +34,6 @@ class Block(NamedTuple):
     """A block of memory for integers and validity bitmaps of all columns, viewed as integers of each width."""
 
     columns: Records
-    """A COLUMN for each column."""
     int8: Bytes
     int16: NDArray[np.int16]
     int32: NDArray[np.int32]
@@ -44,11 +41,8 @@ class Block(NamedTuple):
 
 
 class Out(NamedTuple):
-    """The arrays that a kernel fills."""
-
     tags: Bytes
     status: Bytes
-    """See `Located.status`."""
     known_tags: Bytes
     """For each byte 0 if it is a tag whose columns have no memory; the kernel sets SEEN for tags in the batch."""
     block: Block

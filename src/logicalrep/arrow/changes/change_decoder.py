@@ -1,7 +1,4 @@
-"""The changes in message batches, by tables and their Relation messages. Needs `logicalrep[arrow]` and numba.
-
-The decoder reads transactions that are sent whole, or rewritten so by `batch_intake`.
-"""
+"""The changes of tables in batches of transactions sent whole (see `batch_intake`). Needs `logicalrep[arrow]`."""
 
 from __future__ import annotations
 

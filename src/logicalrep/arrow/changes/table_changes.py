@@ -25,7 +25,6 @@ class TableChanges:
     """Changes of one table, whole transactions in the order of their commits."""
 
     relations: Sequence[SentRelation] = ()
-    """The Relation messages, in order; each applies to the changes after it."""
     batches: Sequence[ChangeBatch] = ()
 
     @property

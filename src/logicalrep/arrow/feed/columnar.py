@@ -1,7 +1,4 @@
-"""The change feed in columns, a chunk of messages at a time.
-
-It reads transactions that are sent whole, as in peek mode and without streaming, or rewritten so by `batch_intake`.
-"""
+"""The change feed in columns, a chunk of messages at a time, from transactions sent whole (see `batch_intake`)."""
 
 from __future__ import annotations
 
@@ -36,8 +33,6 @@ _MOST_VALUES = 1 << 22
 
 
 class ColumnarFeed:
-    """Makes record batches of the feed from chunks of messages, which may end anywhere."""
-
     def __init__(self, form: RowForm, session: Session, *, start: int | None, end: int | None) -> None:
         self._schema = form.schema
         self._reads = form.reads

@@ -80,8 +80,6 @@ class _Filled:
 
 
 class RowMaps:
-    """Makes maps of a batch's rows."""
-
     def __init__(self, batch: LocatedBatch, tables: TableNames, texts: Texts) -> None:
         self._batch = batch
         self._tables = tables

@@ -29,7 +29,6 @@ class KernelColumn(NamedTuple):
     precision: int
     scale: int
     ordinal: int
-    """The column's index in its table."""
     side: int
     """The column's side: 0 or 1, old or new rows."""
     first: int
@@ -41,12 +40,10 @@ class KernelColumn(NamedTuple):
     validity: int
     values: int
     texts: int
-    """The start of its texts among all texts."""
     total: int
     """The bytes of its texts: an upper limit first, the exact number in the end."""
     next: int
     valued: int
-    """The number of its values in the end."""
 
 
 FIXED = 5

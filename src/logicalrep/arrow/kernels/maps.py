@@ -45,13 +45,11 @@ class Entries(NamedTuple):
     binary_entries: NDArray[np.int32]
     """The numbers of the entries whose values are in binary format."""
     binary_columns: NDArray[np.int32]
-    """The column of each of these entries."""
     ends: NDArray[np.int32]
     """0, then the end of each row's entries."""
     row_bits: Bytes
     """0 for a message without such a row."""
     unsent: NDArray[np.int32]
-    """The columns whose values were not sent."""
     unsent_ends: NDArray[np.int32]
     """0, then the end of each row's unsent columns."""
 

@@ -25,7 +25,6 @@ class TableArrays(NamedTuple):
     oids: Int64s
     widths: Int64s
     name_sizes: Int64s
-    """The bytes of the columns' names."""
 
 
 class Transactions(NamedTuple):
@@ -35,8 +34,6 @@ class Transactions(NamedTuple):
 
 
 class FeedColumns(NamedTuple):
-    """The feed's columns of integers, and the number of each row's operation and table."""
-
     ops: NDArray[np.int32]
     """0 for insert, 1 for update, 2 for delete."""
     tables: NDArray[np.int32]

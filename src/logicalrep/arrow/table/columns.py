@@ -1,8 +1,4 @@
-"""The columns of one relation's rows, built by compiled loaders where their types have any.
-
-The targets of a column's type name the compiled loader. Values that a compiled loader leaves, and all values of
-other types, go through the type's own loaders.
-"""
+"""The columns of one relation's rows, by compiled loaders; types' own loaders read the values that those leave."""
 
 from __future__ import annotations
 
@@ -40,8 +36,6 @@ class LocatedValues:
 
 @dataclass(frozen=True, slots=True)
 class LocatedRows:
-    """The old or new rows of all messages of a batch, located in its values."""
-
     cells: LocatedValues
     offsets: Int64s
     """The index of each message's first value, and last the number of values."""
@@ -68,7 +62,6 @@ class PresentRows:
 class LoadedColumns:
     arrays: Sequence[pa.Array]
     states: Callable[[int], pa.Buffer]
-    """The states of each column, by its index."""
     leftover: dict[int, Int64s]
 
 

@@ -24,7 +24,6 @@ from logicalrep_runtime.scalars import Lsn
 
 _CHANGE_TYPES = {"insert": INSERT, "update": POSTIMAGE, "delete": DELETE, "truncate": TRUNCATE}
 OPS = tuple(_CHANGE_TYPES)
-"""The operations of the feed that concern a table's rows."""
 COLUMNS = (
     "op",
     "schema",
@@ -37,7 +36,6 @@ COLUMNS = (
     "commit_timestamp",
     "ordinal",
 )
-"""The columns of the feed that the rows need."""
 
 
 @dataclass(frozen=True, slots=True)

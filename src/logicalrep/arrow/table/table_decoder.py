@@ -76,8 +76,6 @@ class _Version:
 
 
 class TableDecoder:
-    """Decodes the batches of one session in order, and stores its table descriptions."""
-
     def __init__(
         self,
         session: Session,
@@ -100,7 +98,6 @@ class TableDecoder:
             own_type: returns a column's type for its name and the type that the server gives it.
         """
         self.session = session
-        """The session's state after the last batch."""
         self.typed = typed
         self.text_columns = text_columns
         self.for_spark = for_spark

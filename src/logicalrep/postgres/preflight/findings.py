@@ -54,7 +54,6 @@ class Needs:
     fills_defaults: bool = False
     """Whether the reader sets a new column's default in earlier rows, which the server does not send."""
     snapshot: bool = False
-    """Whether the slot is created with a snapshot to copy the tables."""
     makes_publications: bool = False
     """Whether the reader creates the publications, so that they may be missing."""
 

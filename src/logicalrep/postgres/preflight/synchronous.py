@@ -49,12 +49,7 @@ class StandbyNames:
 
     @classmethod
     def parse(cls, text: str) -> StandbyNames:
-        """Return the content of a valid setting.
-
-        Example:
-            >>> StandbyNames.parse('ANY 2 (s1, "s 2", *)')
-            StandbyNames(method='ANY', count=2, names=('s1', 's 2', '*'))
-        """
+        """Parse a valid setting such as `ANY 2 (s1, "s 2", *)`."""
         tokens = [
             ("name", match[1].replace('""', '"')) if match[1] is not None else ("name" if match[3] else "", match[0])
             for match in _TOKENS.finditer(text)

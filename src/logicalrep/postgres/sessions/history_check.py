@@ -25,13 +25,7 @@ _CHANGES = frozenset((INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE))
 
 
 class ResentCommits:
-    """Compares the commits that a server sends again before a reader's position with the reader's last commit.
-
-    Example:
-        >>> sent = ResentCommits(last, position=Lsn("0/5000"), start=Lsn("0/1000"), judges_unknown=True)
-        >>> sent.take(messages)
-        >>> sent.finish()
-    """
+    """Compares the commits that a server sends again before a reader's position with the reader's last commit."""
 
     def __init__(self, last: CommitId, *, position: Lsn, start: Lsn, judges_unknown: bool) -> None:
         """The reader has every commit before `position`. `judges_unknown`: a later commit that it lacks refutes."""

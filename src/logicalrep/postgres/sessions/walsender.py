@@ -51,7 +51,6 @@ class Received:
     asks: bool = False
     """Whether the keepalive requests an immediate status update."""
     size: int = field(default=0, compare=False)
-    """The bytes of these messages and their envelopes."""
 
     @property
     def messages(self) -> list[tuple[int, bytes]]:
@@ -281,7 +280,10 @@ class Walsender:
             self.report()
 
     def report_in_time(self) -> None:
-        """Call it while not receiving messages, or the server disconnects. Raises OperationalError if it stops."""
+        """Send a status update if due; call it while not receiving messages, or the server disconnects.
+
+        Raises OperationalError if the server is stopping, because it waits until its messages are received.
+        """
         self._report_if_due()
         time_now = time.monotonic()
         if self._sentinel is None and min(time_now - self._read_at, time_now - self._checked_at) >= _CHECK_INTERVAL:

@@ -157,10 +157,6 @@ def parse_condition(text: str) -> Condition:
     """Parse comparisons of columns with literals (`BETWEEN`, `IN`), `AND`, `OR` and parentheses. Raises ConditionError.
 
     Unquoted column names are folded to lower case.
-
-    Example:
-        >>> str(parse_condition("id BETWEEN 1 AND 9 OR kind IN ('a', 'b')"))
-        "(id >= 1 AND id <= 9) OR (kind = 'a' OR kind = 'b')"
     """
     if len(text) > MOST_CHARACTERS:
         raise ConditionError(f"the condition has more than {MOST_CHARACTERS:,} characters")

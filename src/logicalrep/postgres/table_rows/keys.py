@@ -1,8 +1,4 @@
-"""Queries for rows by keys, and for keys without a row. Needs psycopg 3.
-
-Values are compared by built-in operators, or as texts of output functions, so that no other role's code runs with the
-reader's rights.
-"""
+"""Queries for rows by keys, and for keys without a row, that run no other role's code. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -51,7 +47,6 @@ _CONDITION_ERRORS = (
     psycopg.NotSupportedError,
     psycopg.errors.InvalidTransactionState,
 )
-"""The server's errors for a condition that it cannot evaluate."""
 
 
 @dataclass(frozen=True, slots=True)

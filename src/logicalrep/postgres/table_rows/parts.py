@@ -97,7 +97,6 @@ def _query_cost(connection: Connection, rows: FileRows) -> float:
 
 
 def query_columns(connection: Connection, relation: TableDescription, nulled: Collection[str]) -> list[str]:
-    """Return the SQL of a table's published columns, with NULL for the columns in `nulled`."""
     return ["NULL" if name in nulled else sql.Identifier(name).as_string(connection) for name in relation.names]
 
 

@@ -1,7 +1,4 @@
-"""The state of a table after a batch of its changes, as DataFrames, for every table format.
-
-The last change of each key decides. `unchanged` supplies the values that a change leaves out.
-"""
+"""The state of a table after a batch of its changes, as DataFrames; the last change of each key decides."""
 
 from __future__ import annotations
 

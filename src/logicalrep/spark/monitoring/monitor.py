@@ -1,7 +1,4 @@
-"""The figures of a query, in the driver's process that holds the query's reader.
-
-An executor's task sends its counts here by HTTP, to the address of the metrics: Spark has no other way.
-"""
+"""The figures of a query in the driver's process; executors' tasks send theirs by HTTP: Spark has no other way."""
 
 from __future__ import annotations
 
@@ -87,7 +84,6 @@ class Monitor:
         self._tell_path = f"/counts/{secrets.token_urlsafe(16)}"
         self._stack = ExitStack()
         self.address = self._wait_for_listener(listen)
-        """The server's URL."""
         self._stack.callback(self._connection.close)
         self._stack.enter_context(sampling(self._sample, self._miss_sample))
         _log.info("slot %s: metrics at %smetrics", slot, self.address)

@@ -24,7 +24,6 @@ except ImportError:
 
 
 AvailableNow = SupportsTriggerAvailableNow
-"""The base class of readers for Trigger.AvailableNow."""
 
 
 _MAX_WAL = 256 << 20

@@ -1,7 +1,4 @@
-"""A lock on a slot for a session's lifetime: an SQL reader does not hold the slot between two queries.
-
-The lock is an advisory lock in the slot's database, so it excludes only readers that take the lock too.
-"""
+"""An advisory lock on a slot for a session's lifetime, as SQL readers release the slot between two queries."""
 
 from __future__ import annotations
 

@@ -89,7 +89,6 @@ class PeekStreamReader(SlotStreamReader):
         )
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
-        """Return one partition, as a slot has one reader at a time."""
         first, last = position_of(start), position_of(end)
         self._table.resume_from(start)
         if self.position is None or self.position.lsn < last.lsn:

@@ -13,8 +13,6 @@ from logicalrep.spark.worker import PickledForWorkers
 
 
 class FeedTable(FeedDecoder, PickledForWorkers):
-    """Converter of a table's rows in the change feed into typed rows."""
-
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(relation_schema(self.relation, self.text_columns, self.catalog))
         yield from self.typed(batches, schema)

@@ -54,8 +54,6 @@ class SegmentRange(InputPartition):
 
 
 class Spool:
-    """Writes segments into its own folder, and removes them."""
-
     def __init__(self, folder: Path, slot: str, schema: pa.Schema, segment_bytes: int) -> None:
         """Create a spool for a schema's rows within `folder`, which several spools may share."""
         self._schema = pa.schema([pa.field(_POSITION, pa.int64()), *schema])

@@ -1,7 +1,4 @@
-"""Intervals: separate months, days and microseconds, as on the server.
-
-Only the IntervalStyle postgres is read.
-"""
+"""Intervals: separate months, days and microseconds, as on the server. Only the IntervalStyle postgres is read."""
 
 from __future__ import annotations
 
