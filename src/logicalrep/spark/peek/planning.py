@@ -114,7 +114,7 @@ class Planner:
             self._messages_per_byte = messages / size
 
     def _query_first(self, connection: Connection, head: Lsn) -> Lsn | None:
-        """Of the first commit, or the end of the first message outside of transactions; None without either."""
+        """Return the LSN of the first commit, or the end of the first message outside of transactions."""
         wanted = 1
         while True:
             call = peek_call(self._slot, self._options, head, wanted)

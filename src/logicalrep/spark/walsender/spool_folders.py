@@ -72,7 +72,7 @@ def open_shared_folder(path: Path) -> int:
 
 
 def add_folder(shared: int, slot: str) -> tuple[str, int]:
-    """Return its name and its descriptor, which holds the lock. Removes abandoned folders of this host's processes."""
+    """Return the name, and the descriptor that holds the lock. Removes abandoned folders of this host's processes."""
     host = socket.gethostname()
     # This lock keeps other processes from removing the new folder before it is locked itself.
     fcntl.flock(shared, fcntl.LOCK_EX)
