@@ -23,9 +23,9 @@ def main() -> int:
     table: list[Row] = []
     for title, rows in (("Messages as objects", codecs.rows), ("Batches to Arrow", columnar.rows)):
         print(f"\n{title}")
-        found = rows()
-        table += found
-        for row in found:
+        measured_rows = rows()
+        table += measured_rows
+        for row in measured_rows:
             ratio = f"  {row.to} {row.ratio:.1f} times" if row.ratio is not None else ""
             print(f"  {row.name:<38}{row.value:>14,.1f} {row.unit}{ratio}{verdict(row.ratio, row.target)}")
     if not any("pypgoutput" in row.name for row in table):

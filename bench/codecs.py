@@ -25,7 +25,9 @@ def rows() -> list[Row]:
         Contender("Decoder", len(sample), in_python(lambda: consume(map(Decoder(1).decode, sample)))),
         Contender("parse, construct Struct", len(few), lambda: consume(struct[data[0]].parse(data) for data in few)),
         Contender("build", len(parsed), lambda: consume(message.build() for message in parsed)),
-        Contender("build, construct Struct", len(objects), lambda: consume(each.build(item) for each, item in objects)),
+        Contender(
+            "build, construct Struct", len(objects), lambda: consume(layout.build(item) for layout, item in objects)
+        ),
     ]
     if v1.native_read is not None:
         contenders += [
@@ -37,26 +39,28 @@ def rows() -> list[Row]:
         contenders.append(
             Contender("parse, pypgoutput", len(sample), lambda: consume(peer[data[0]](data) for data in sample))
         )
-    with parsers.contenders(sample) as others:
-        found = rates([*contenders, *others])
-    return list(_table(found))
+    with parsers.contenders(sample) as peer_contenders:
+        measured = rates([*contenders, *peer_contenders])
+    return list(_table(measured))
 
 
-def _table(found: dict[str, float]) -> Iterator[Row]:
+def _table(measured: dict[str, float]) -> Iterator[Row]:
     def companion(name: str, other: str, to: str, target: float | None = None) -> Iterator[Row]:
-        if name in found:
-            yield Row(name, found[name], _UNIT, found[other] / found[name], to, target)
+        if name in measured:
+            yield Row(name, measured[name], _UNIT, measured[other] / measured[name], to, target)
 
-    yield Row("parse", found["parse"], _UNIT)
+    yield Row("parse", measured["parse"], _UNIT)
     yield from companion("parse, pypgoutput", "parse", "parse is faster", 4.0)
     yield from companion("parse, construct Struct", "parse", "parse is faster", 20.0)
-    yield Row("Decoder", found["Decoder"], _UNIT)
-    if "Decoder, native" in found:
+    yield Row("Decoder", measured["Decoder"], _UNIT)
+    if "Decoder, native" in measured:
         for name, target in (("parse", None), ("Decoder", 3.5)):
             native = f"{name}, native"
-            yield Row(native, found[native], _UNIT, found[native] / found[name], "faster than in Python", target)
-    best = "Decoder, native" if "Decoder, native" in found else "Decoder"
+            yield Row(
+                native, measured[native], _UNIT, measured[native] / measured[name], "faster than in Python", target
+            )
+    best = "Decoder, native" if "Decoder, native" in measured else "Decoder"
     for name in (parsers.NODE, parsers.GO):
         yield from companion(name, best, f"{best} is faster")
-    yield Row("build", found["build"], _UNIT)
+    yield Row("build", measured["build"], _UNIT)
     yield from companion("build, construct Struct", "build", "build is faster", 20.0)

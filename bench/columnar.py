@@ -37,29 +37,31 @@ def rows(rounds: int = 7) -> list[Row]:
     streamed_array = pa.array(streamed, pa.binary())
     payload = np.frombuffer(b"".join(data), np.uint8)
     copied = np.empty_like(payload)
-    one, four = Session(version=1), Session(version=4, parallel=True)
+    version_1, version_4 = Session(version=1), Session(version=4, parallel=True)
     contenders = [
         Contender("copy of the bytes", len(data), lambda: np.copyto(copied, payload)),
-        Contender("columnar, all in one batch", len(data), _decoder(array, one, _ALL)),
-        Contender("columnar, batches of 10,000", len(data), _decoder(array, one, 10_000)),
-        Contender("columnar, batches of 2,000", len(data), _decoder(array, one, 2_000)),
-        Contender("columnar, version 4, streamed", len(streamed), _decoder(streamed_array, four, 10_000)),
-        Contender("columnar, values as strings", len(data), _decoder(array, one, 10_000, values="string")),
-        Contender("wide tables, strings", len(data), _wide(array, one, typed=False)),
-        Contender("wide tables, typed", len(data), _wide(array, one, typed=True)),
+        Contender("columnar, all in one batch", len(data), _decoder(array, version_1, _ALL)),
+        Contender("columnar, batches of 10,000", len(data), _decoder(array, version_1, 10_000)),
+        Contender("columnar, batches of 2,000", len(data), _decoder(array, version_1, 2_000)),
+        Contender("columnar, version 4, streamed", len(streamed), _decoder(streamed_array, version_4, 10_000)),
+        Contender("columnar, values as strings", len(data), _decoder(array, version_1, 10_000, values="string")),
+        Contender("wide tables, strings", len(data), _wide(array, version_1, typed=False)),
+        Contender("wide tables, typed", len(data), _wide(array, version_1, typed=True)),
         *_per_message(data),
     ]
-    found = rates(contenders, rounds)
+    rates_by_name = rates(contenders, rounds)
     size = len(payload) / len(data)
-    peer = "pypgoutput" if "pypgoutput" in found else "parse"
+    peer = "pypgoutput" if "pypgoutput" in rates_by_name else "parse"
     table = []
-    for name, value in found.items():
-        ratio = value / found[peer] if name != peer else None
+    for name, value in rates_by_name.items():
+        ratio = value / rates_by_name[peer] if name != peer else None
         target = _TARGETS.get((name, peer))
         table.append(Row(name, value, _UNIT, ratio, f"{peer}:" if ratio is not None else "", target))
-    table.append(Row("columnar, batches of 10,000: bytes", found["columnar, batches of 10,000"] * size / 1e6, "MB/s"))
+    table.append(
+        Row("columnar, batches of 10,000: bytes", rates_by_name["columnar, batches of 10,000"] * size / 1e6, "MB/s")
+    )
     for of in ("copy of the bytes", "parse"):
-        ratio = found["columnar, batches of 10,000"] / found[of]
+        ratio = rates_by_name["columnar, batches of 10,000"] / rates_by_name[of]
         table.append(Row(f"columnar to {of}", ratio, "times"))
     return table + _starts()
 
@@ -75,17 +77,17 @@ def streamed_messages(limit: int) -> tuple[str, list[bytes]]:
 
 def _streamed(unstreamed: list[bytes]) -> list[bytes]:
     """Return the same rows in segments, one for each streamed transaction."""
-    made: list[bytes] = []
+    messages: list[bytes] = []
     xid = TransactionId(700)
     for data in unstreamed:
         if data[:1] == b"B":
             xid = v1.parse(data).xid  # type: ignore[union-attr,assignment]
-            made.append(v4.StreamStart(xid=xid, first_segment=True).build())
+            messages.append(v4.StreamStart(xid=xid, first_segment=True).build())
         elif data[:1] == b"C":
-            made.append(v4.StreamStop().build())
+            messages.append(v4.StreamStop().build())
         else:
-            made.append(data[:1] + xid.to_bytes(4, "big") + data[1:])
-    return made
+            messages.append(data[:1] + xid.to_bytes(4, "big") + data[1:])
+    return messages
 
 
 def _decoder(array: pa.Array, session: Session, size: int, **arguments: object) -> Callable[[], object]:
@@ -108,15 +110,17 @@ def _wide(array: pa.Array, session: Session, *, typed: bool) -> Callable[[], obj
 
 def _per_message(data: list[bytes]) -> list[Contender]:
     """Return the contenders that make an object of each message, with fewer messages as they are slower."""
-    some, few = data[:20_000], data[:2_000]
+    sample, few = data[:20_000], data[:2_000]
     struct, peer = structs(), pypgoutput()
-    found = [
-        Contender("parse", len(some), in_python(lambda: consume(map(v1.parse, some)))),
-        Contender("construct", len(few), lambda: consume(struct[each[0]].parse(each) for each in few)),
+    contenders = [
+        Contender("parse", len(sample), in_python(lambda: consume(map(v1.parse, sample)))),
+        Contender("construct", len(few), lambda: consume(struct[message[0]].parse(message) for message in few)),
     ]
     if peer:
-        found.append(Contender("pypgoutput", len(some), lambda: consume(peer[each[0]](each) for each in some)))
-    return found
+        contenders.append(
+            Contender("pypgoutput", len(sample), lambda: consume(peer[message[0]](message) for message in sample))
+        )
+    return contenders
 
 
 _START = """
@@ -135,10 +139,10 @@ def _starts() -> list[Row]:
     """Return the start-up times, in separate processes, and the peak memory of this process."""
     command = [sys.executable, "-P", "-c", _START]
     subprocess.run(command, check=True, capture_output=True)
-    again = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    figures = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
-        Row("columnar, import beside pyarrow's", float(again[0]) * 1000, "ms"),
-        Row("columnar, first batch, compiled before", float(again[1]) * 1000, "ms"),
+        Row("columnar, import beside pyarrow's", float(figures[0]) * 1000, "ms"),
+        Row("columnar, first batch, compiled before", float(figures[1]) * 1000, "ms"),
         Row("most memory of this benchmark", peak, "MiB"),
     ]

@@ -22,24 +22,24 @@ def messages(limit: int) -> tuple[str, list[bytes]]:
 
 def _synthetic(limit: int) -> list[bytes]:
     """Return transactions of a few rows in tables of 4, 8 and 20 columns."""
-    made: list[bytes] = []
+    messages: list[bytes] = []
     tables = {Oid(16400 + width): width for width in (4, 8, 20)}
     lsn = 0x1000000
-    while len(made) < limit:
-        xid = TransactionId(700 + len(made))
-        moment = TimestampTz(848_000_000_000_000 + len(made))
+    while len(messages) < limit:
+        xid = TransactionId(700 + len(messages))
+        moment = TimestampTz(848_000_000_000_000 + len(messages))
         lsn += 1000
-        made.append(v1.Begin(final_lsn=Lsn(lsn), commit_timestamp=moment, xid=xid).build())
+        messages.append(v1.Begin(final_lsn=Lsn(lsn), commit_timestamp=moment, xid=xid).build())
         for oid, width in tables.items():
-            if len(made) < 25:
-                made.append(_relation(oid, width).build())
+            if len(messages) < 25:
+                messages.append(_relation(oid, width).build())
             for row in range(3):
-                new = _row(width, len(made) + row)
-                made.append(v1.Insert(relation_id=oid, new=new).build())
-                made.append(v1.Update(relation_id=oid, new=new).build())
-            made.append(v1.Delete(relation_id=oid, old_kind="K", old=_row(width, len(made))).build())
-        made.append(v1.Commit(commit_lsn=Lsn(lsn), end_lsn=Lsn(lsn + 48), commit_timestamp=moment).build())
-    return made[:limit]
+                new = _row(width, len(messages) + row)
+                messages.append(v1.Insert(relation_id=oid, new=new).build())
+                messages.append(v1.Update(relation_id=oid, new=new).build())
+            messages.append(v1.Delete(relation_id=oid, old_kind="K", old=_row(width, len(messages))).build())
+        messages.append(v1.Commit(commit_lsn=Lsn(lsn), end_lsn=Lsn(lsn + 48), commit_timestamp=moment).build())
+    return messages[:limit]
 
 
 def _relation(oid: Oid, width: int) -> v1.Relation:

@@ -151,7 +151,7 @@ def _wait_until_caught_up(connection: Any, folder: Path) -> None:
     head = query_wal_head(connection)
     while True:
         state = State.read(Storage(str(folder)))
-        if state.lsn >= head and state.tables and all(each.state == "following" for each in state.tables.values()):
+        if state.lsn >= head and state.tables and all(table.state == "following" for table in state.tables.values()):
             return
         time.sleep(0.02)
 

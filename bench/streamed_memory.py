@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=300, help="limit of the process's memory, in MiB")
     arguments = parser.parse_args()
 
-    before = peak_memory()
+    old_peak = peak_memory()
     began = time.perf_counter()
     decoder = Decoder(2)
     size = sent = 0
@@ -103,7 +103,7 @@ def main() -> int:
                 "messages": sent,
                 "changes": changes,
                 "bytes_on_disk": on_disk,
-                "peak_mib_before": round(before / MIB, 1),
+                "peak_mib_before": round(old_peak / MIB, 1),
                 "peak_mib": round(peak / MIB, 1),
                 "seconds_to_put_together": round(assembled - began, 1),
                 "seconds_to_read": round(finished - assembled, 1),

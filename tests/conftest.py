@@ -46,7 +46,7 @@ _LONGEST = ("test_kills", "test_releases", "test_suspended_processes", "test_ver
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark each test with what its fixtures start; one that starts something by itself says so in its file."""
+    """Mark each test with what its fixtures start; a test that starts a server by itself says so in its file."""
     for item in items:
         for name in set(getattr(item, "fixturenames", ())) & _STARTED_BY.keys():
             item.add_marker(_STARTED_BY[name])
@@ -58,21 +58,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     longest = sorted(
         (item for item in items if item.path.stem in _LONGEST), key=lambda item: _LONGEST.index(item.path.stem)
     )
-    others = [item for item in items if item.path.stem not in _LONGEST]
-    begins = [number * len(others) // processes for number in range(processes + 1)]
+    other_items = [item for item in items if item.path.stem not in _LONGEST]
+    begins = [number * len(other_items) // processes for number in range(processes + 1)]
     items[:] = [
         item
         for number in range(processes)
-        for item in (*longest[number::processes], *others[begins[number] : begins[number + 1]])
+        for item in (*longest[number::processes], *other_items[begins[number] : begins[number + 1]])
     ]
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return a clock that stands still; its one item is the time."""
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    return now
+    clock_time = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock_time[0])
+    return clock_time
 
 
 if importlib.util.find_spec("psycopg") is not None:
@@ -81,20 +81,20 @@ if importlib.util.find_spec("psycopg") is not None:
     @pytest.fixture(params=SERVERS)
     def db(request: pytest.FixtureRequest) -> Iterator[Database]:
         """Yield a database on each available server."""
-        with create_database(request.param) as made:
-            yield made
+        with create_database(request.param) as database:
+            yield database
 
     @pytest.fixture(params=SERVERS_OF_CORE)
     def db16_and_18(request: pytest.FixtureRequest) -> Iterator[Database]:
         """Yield a database on PostgreSQL 16, and one on 18, in `make test` too."""
-        with create_database(request.param) as made:
-            yield made
+        with create_database(request.param) as database:
+            yield database
 
     @pytest.fixture
     def db18() -> Iterator[Database]:
         """Yield a database on PostgreSQL 18."""
-        with create_database(18) as made:
-            yield made
+        with create_database(18) as database:
+            yield database
 
     @pytest.fixture
     def shop(db18: Database) -> Database:
@@ -121,10 +121,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip("there is no Java")
     with pytest.MonkeyPatch.context() as patch, _python(tmp_path_factory.mktemp("python")) as python:
         patch.setenv("PYSPARK_PYTHON", str(python))
-        made = session("local[2]", **{"spark.driver.memory": "1g", "spark.connect.grpc.binding.port": "0"})
-        made.sparkContext.setLogLevel("OFF")
-        yield made
-        made.stop()
+        spark_session = session("local[2]", **{"spark.driver.memory": "1g", "spark.connect.grpc.binding.port": "0"})
+        spark_session.sparkContext.setLogLevel("OFF")
+        yield spark_session
+        spark_session.stop()
 
 
 @pytest.fixture(scope="session")
@@ -136,9 +136,9 @@ def connect(spark: Any) -> Iterator[Any]:
 
     service = getattr(getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$"), "MODULE$")
     service.start(spark._jvm.org.apache.spark.SparkContext.getOrCreate())
-    made = SparkSession.builder.remote(f"sc://127.0.0.1:{service.localPort()}").create()
-    yield made
-    made.stop()
+    spark_session = SparkSession.builder.remote(f"sc://127.0.0.1:{service.localPort()}").create()
+    yield spark_session
+    spark_session.stop()
 
 
 @contextmanager

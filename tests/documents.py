@@ -27,8 +27,8 @@ def example(document: str, having: str) -> str:
 
 def cells(notebook: str) -> list[str]:
     """The cells of code of a notebook."""
-    found = json.loads((ROOT / notebook).read_text("utf-8"))["cells"]
-    return ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
+    notebook_cells = json.loads((ROOT / notebook).read_text("utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in notebook_cells if cell["cell_type"] == "code"]
 
 
 def check_results(block: str, names: dict[str, Any]) -> int:
@@ -45,9 +45,9 @@ def check_results(block: str, names: dict[str, Any]) -> int:
             continue
         result = block.splitlines()[(statement.end_lineno or 0) - 1].partition("  # ")[2]
         try:
-            found = repr(eval(code, names))
+            printed = repr(eval(code, names))
         except Exception as error:
-            found = type(error).__name__
-        assert found == result, code
+            printed = type(error).__name__
+        assert printed == result, code
         count += 1
     return count

@@ -78,7 +78,7 @@ SECTIONS: dict[str, list[str]] = {
         "decisions/index.md",
     ],
 }
-"""The sections and their pages. Those of decisions/ are reached from its index; the reference has a bar of its own."""
+"""The sections and their pages. The pages of decisions/ are reached from its index; the reference has its own bar."""
 
 
 def first_page(section: str) -> str:

@@ -50,7 +50,7 @@ _LINK = re.compile(r"(!?)\[((?:[^][]|\[[^]]*\])*)\]\((?!\w+:)([^)#\s]*)((?:#[^)\
 
 
 def anchor(heading: str) -> str:
-    """Return the name of a heading in addresses, which is that of the forges.
+    """Return the name of a heading in addresses, as forges write it.
 
     Example:
         >>> anchor("Deleted rows, history, changes")

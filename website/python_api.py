@@ -42,29 +42,29 @@ def python_api() -> str:
         module = importlib.import_module(name)
         parts.append(f"## {name}\n\n{_text(inspect.getdoc(module))}")
         for member in sorted(module.__all__, key=str.lower):
-            found = getattr(module, member)
-            if not isinstance(found, types.ModuleType) and not member.startswith("__"):
-                parts.append(_entry(name, member, found))
+            value = getattr(module, member)
+            if not isinstance(value, types.ModuleType) and not member.startswith("__"):
+                parts.append(_entry(name, member, value))
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
-def _entry(module: str, name: str, found: object) -> str:
+def _entry(module: str, name: str, value: object) -> str:
     title = f"### {module}.{name}"
-    if isinstance(found, NewType):
+    if isinstance(value, NewType):
         # Its own docstring is that of all such types; what the name is stands behind it in its module.
-        source = inspect.getsource(sys.modules[found.__module__])
+        source = inspect.getsource(sys.modules[value.__module__])
         (text,) = re.findall(rf'^{name} = NewType\(.*\)\n"""(.*)"""$', source, re.MULTILINE)
-        return f'{title}\n\n```python\n{name} = NewType("{name}", {found.__supertype__.__name__})\n```\n\n{text}'
-    if not inspect.isclass(found) and not callable(found):
-        return f"{title}\n\n```python\n{name} = {found!r}\n```"
-    lines = [title, f"```python\n{_signature(name, found)}\n```", _text(inspect.getdoc(found))]
-    if inspect.isclass(found):
-        for method_name, method in vars(found).items():
+        return f'{title}\n\n```python\n{name} = NewType("{name}", {value.__supertype__.__name__})\n```\n\n{text}'
+    if not inspect.isclass(value) and not callable(value):
+        return f"{title}\n\n```python\n{name} = {value!r}\n```"
+    lines = [title, f"```python\n{_signature(name, value)}\n```", _text(inspect.getdoc(value))]
+    if inspect.isclass(value):
+        for method_name, method in vars(value).items():
             text = inspect.getdoc(method)
-            if method_name.startswith("_") or not text or isinstance(found, enum.EnumMeta):
+            if method_name.startswith("_") or not text or isinstance(value, enum.EnumMeta):
                 continue
             if inspect.isfunction(method) or isinstance(method, classmethod | staticmethod):
-                lines.append(f"**`{_signature(f'.{method_name}', getattr(found, method_name))}`**")
+                lines.append(f"**`{_signature(f'.{method_name}', getattr(value, method_name))}`**")
             elif isinstance(method, property):
                 lines.append(f"**`.{method_name}`**")
             else:
@@ -73,10 +73,10 @@ def _entry(module: str, name: str, found: object) -> str:
     return "\n\n".join(lines)
 
 
-def _signature(name: str, found: object) -> str:
-    assert callable(found)
+def _signature(name: str, value: object) -> str:
+    assert callable(value)
     try:
-        signature = str(inspect.signature(found))
+        signature = str(inspect.signature(value))
     except ValueError:
         signature = "(…)"
     # Python prints the address of a default that has no name of its own.

@@ -81,24 +81,24 @@ def record(folder: Path) -> list[Line]:
             "LD_LIBRARY_PATH": str(server.installation.folder / "lib"),
             "PYTHONUNBUFFERED": "1",
         }
-        now = 0.5
+        moment = 0.5
         for command in COMMANDS:
-            lines += (Line(text, now, is_command=True) for text in _wrapped(f"$ {command}"))
+            lines += (Line(text, moment, is_command=True) for text in _wrapped(f"$ {command}"))
             # The installation is from the clone; all else has a folder of its own.
-            there = ROOT if command.startswith("pip ") else folder / "shop"
-            before = time.monotonic()
+            working_folder = ROOT if command.startswith("pip ") else folder / "shop"
+            start = time.monotonic()
             with subprocess.Popen(
-                ["bash", "-c", command], cwd=there, env=environment, text=True, bufsize=1,
+                ["bash", "-c", command], cwd=working_folder, env=environment, text=True, bufsize=1,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             ) as process:  # fmt: skip
                 assert process.stdout is not None
                 for text in process.stdout:
-                    now += min(time.monotonic() - before, _LONGEST_PAUSE)
-                    before = time.monotonic()
-                    lines += (Line(part, now) for part in _wrapped(text.rstrip("\n")))
+                    moment += min(time.monotonic() - start, _LONGEST_PAUSE)
+                    start = time.monotonic()
+                    lines += (Line(part, moment) for part in _wrapped(text.rstrip("\n")))
             if process.returncode:
                 raise subprocess.CalledProcessError(process.returncode, command)
-            now += min(time.monotonic() - before, _LONGEST_PAUSE) + _READING
+            moment += min(time.monotonic() - start, _LONGEST_PAUSE) + _READING
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Parsers in other languages, where their toolchains are: they parse the same messages whenever they are told to."""
+"""Parsers in other languages, where their toolchains are installed: they parse the same messages on demand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def contenders(messages: Sequence[bytes]) -> Iterator[list[Contender]]:
     file = _BUILD / "messages"
     file.write_bytes(b"".join(struct.pack(">I", len(data)) + data for data in messages))
     running: list[subprocess.Popen[str]] = []
-    found = []
+    peer_contenders = []
     try:
         for name, make in ((NODE, _node), (GO, _go)):
             try:
@@ -33,8 +33,8 @@ def contenders(messages: Sequence[bytes]) -> Iterator[list[Contender]]:
                 continue
             process = subprocess.Popen([*command, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             running.append(process)
-            found.append(Contender(name, len(messages), lambda process=process: _round(process)))
-        yield found
+            peer_contenders.append(Contender(name, len(messages), lambda process=process: _round(process)))
+        yield peer_contenders
     finally:
         for process in running:
             process.kill()

@@ -35,7 +35,7 @@ def _right(setting: Setting, engines: Sequence[str], with_debezium: bool) -> str
 
 
 def _cost(setting: Setting, engines: Sequence[str], with_debezium: bool) -> str:
-    rows = [each.cells() for each in cost.measure(setting, engines, with_debezium=with_debezium)]
+    rows = [figure.cells() for figure in cost.measure(setting, engines, with_debezium=with_debezium)]
     small = "; with so few, the start of a tool weighs most" if setting.scale < _MANY else ""
     return f"{setting.scale:,} orders{small}.\n\n{table(cost.HEAD, rows)}"
 
@@ -87,9 +87,9 @@ def main() -> None:
         try:
             with PortServer(find_installation(18)) as server, connect_writer(server.dsn) as connection:
                 (version,) = connection.execute("SHOW server_version").fetchone()
-                said = setting_text(version, engines, with_debezium=with_debezium) + left_out
+                introduction = setting_text(version, engines, with_debezium=with_debezium) + left_out
                 setting = Setting(server, connection, folder, options.rows, options.seconds, 0)
-                text = f"{said} {_PARTS[name](setting, engines, with_debezium)}".replace(" \n", "\n")
+                text = f"{introduction} {_PARTS[name](setting, engines, with_debezium)}".replace(" \n", "\n")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         print(f"{text}\n", flush=True)

@@ -16,16 +16,16 @@ class Case:
 
     name: str
     table: str
-    before: tuple[str, ...]
+    setup: tuple[str, ...]
     """The statements that run before any tool has started."""
-    after: tuple[str, ...]
+    changes: tuple[str, ...]
     """The statements that run while the tools follow."""
 
 
 def read_cases() -> list[Case]:
     """Return the cases of the file, in its order."""
-    found = _CASE.findall(FILE.read_text("utf-8"))
-    return [Case(name, table, _statements(before), _statements(after)) for name, table, before, after in found]
+    matches = _CASE.findall(FILE.read_text("utf-8"))
+    return [Case(name, table, _statements(setup), _statements(changes)) for name, table, setup, changes in matches]
 
 
 def _statements(lines: str) -> tuple[str, ...]:

@@ -34,8 +34,8 @@ def compare(connection: Any, table: str, rows: Sequence[Row]) -> str:
     )
     texts = ", ".join(_expression(name, type_) for name, type_ in columns.items())
     truth: list[_Values] = connection.execute(f"SELECT {texts} FROM {table}").fetchall()
-    found = [tuple(_shown(connection, row.get(name), type_) for name, type_ in columns.items()) for row in rows]
-    missing, more = Counter(truth) - Counter(found), Counter(found) - Counter(truth)
+    shown_rows = [tuple(_shown(connection, row.get(name), type_) for name, type_ in columns.items()) for row in rows]
+    missing, more = Counter(truth) - Counter(shown_rows), Counter(shown_rows) - Counter(truth)
     if not missing and not more:
         return "right"
     return "wrong: " + _difference(list(columns), list(missing.elements()), list(more.elements()))
@@ -58,19 +58,19 @@ def _expression(value: str, type_: str) -> str:
 
 def _difference(columns: Sequence[str], missing: list[_Values], more: list[_Values]) -> str:
     """Return what differs: one value of a row with the same first column, rows too many, or rows that are missing."""
-    said = []
+    differences = []
     by_first = {values[0]: values for values in missing}
     paired = [(by_first[values[0]], values) for values in more if values[0] in by_first]
     if paired:
-        truth, found = paired[0]
-        name, wanted, got = next(each for each in zip(columns, truth, found, strict=True) if each[1] != each[2])
+        truth, stored = paired[0]
+        name, wanted, got = next(cell for cell in zip(columns, truth, stored, strict=True) if cell[1] != cell[2])
         where = f"`{name}` is {_quoted(got)}, not {_quoted(wanted)}"
-        said.append(where if len(paired) == 1 else f"{where}; {len(paired)} such rows")
+        differences.append(where if len(paired) == 1 else f"{where}; {len(paired)} such rows")
     if (count := len(more) - len(paired)) > 0:
-        said.append(f"{count} {'row' if count == 1 else 'rows'} too many")
+        differences.append(f"{count} {'row' if count == 1 else 'rows'} too many")
     if (count := len(missing) - len(paired)) > 0:
-        said.append(f"{count} {'row is' if count == 1 else 'rows are'} missing")
-    return "; ".join(said)
+        differences.append(f"{count} {'row is' if count == 1 else 'rows are'} missing")
+    return "; ".join(differences)
 
 
 def _quoted(text: str | None) -> str:

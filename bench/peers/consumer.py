@@ -45,24 +45,24 @@ def fold(lines: Iterable[str], *, is_informed: bool) -> dict[str, list[Row]]:
         if event["op"] == "t":
             rows.clear()
             continue
-        before, after = (_row(event[side], fields[side], is_informed) for side in ("before", "after"))
+        old_row, new_row = (_row(event[side], fields[side], is_informed) for side in ("before", "after"))
         key: object = json.dumps(json.loads(key_text)["payload"]) if key_text != "null" else None
         if key is None:
             # Without a key a row's place is its own; that of an equal row is found by its old values.
-            key = next((place for place, row in rows.items() if row == before), None) if before else number
+            key = next((place for place, row in rows.items() if row == old_row), None) if old_row else number
         moved_from = json.loads(header_text).get(_OLD_KEY)
         old = rows.get(key)
-        if after is None:
+        if new_row is None:
             if not (is_informed and _NEW_KEY in json.loads(header_text)):
                 rows.pop(key, None)
             continue
         if is_informed:
             if moved_from is not None:
                 old = rows.pop(json.dumps(moved_from["payload"]), None)
-            old = old or before or {}
-            after = {name: old.get(name) if text == PLACEHOLDER else text for name, text in after.items()}
+            old = old or old_row or {}
+            new_row = {name: old.get(name) if text == PLACEHOLDER else text for name, text in new_row.items()}
             _add_columns(rows.values(), fields["after"]["fields"])
-        rows[key] = after
+        rows[key] = new_row
     return {name: list(rows.values()) for name, rows in tables.items()}
 
 
@@ -106,7 +106,7 @@ def _text(value: Any, schema: dict[str, Any], is_informed: bool) -> str | None:
         case "bytes":
             return "\\x" + base64.b64decode(value).hex()
         case "array":
-            return array_text([_text(each, schema["items"], is_informed) for each in value])
+            return array_text([_text(element, schema["items"], is_informed) for element in value])
         case "boolean":
             return str(value).lower()
     return str(value)

@@ -88,8 +88,8 @@ def _cells(measured: tuple[Ran, int] | None) -> list[str]:
 def _tick(connection: Any) -> None:
     """Insert a row once Debezium's slot is there, which then comes after all rows that were there before."""
     deadline = time.monotonic() + _LONGEST_WAIT
-    made = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'debezium'"
-    while not connection.execute(made).fetchone()[0]:
+    count_slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'debezium'"
+    while not connection.execute(count_slots).fetchone()[0]:
         if time.monotonic() > deadline:
             raise RuntimeError("Debezium has made no slot")
         time.sleep(0.1)
@@ -117,14 +117,14 @@ def _receive(setting: Setting, program: str) -> Ran:
     return _run(setting, [*command, *options], "")
 
 
-def _run(setting: Setting, command: list[str], said: str) -> Ran:
+def _run(setting: Setting, command: list[str], expected_output: str) -> Ran:
     """Run a program to its end; raise RuntimeError if it fails, or says something else; "" for anything."""
     began = time.monotonic()
-    libraries = {"LD_LIBRARY_PATH": str(setting.server.installation.folder / "lib")} if not said else {}
+    libraries = {"LD_LIBRARY_PATH": str(setting.server.installation.folder / "lib")} if not expected_output else {}
     out = setting.folder / "said"
     with out.open("wb") as output:
         process = subprocess.Popen(
-            command, stdout=output if said else subprocess.DEVNULL, stderr=output, env=os.environ | libraries
+            command, stdout=output if expected_output else subprocess.DEVNULL, stderr=output, env=os.environ | libraries
         )
         peak = 0
         while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -133,10 +133,10 @@ def _run(setting: Setting, command: list[str], said: str) -> Ran:
         # It is one process, and may be over before Usage would have looked at it.
         _, code, used = os.wait4(process.pid, 0)
     process.returncode = code
-    if code or (said and out.read_text().strip() != said):
+    if code or (expected_output and out.read_text().strip() != expected_output):
         raise RuntimeError(out.read_text())
     seconds = time.monotonic() - began
-    return Ran(seconds, Used(used.ru_utime + used.ru_stime, 0, {"in all": peak}), said)
+    return Ran(seconds, Used(used.ru_utime + used.ru_stime, 0, {"in all": peak}), expected_output)
 
 
 def _most_memory(pid: int) -> int:

@@ -31,9 +31,9 @@ class NotAvailableError(Exception):
 
 def version() -> str:
     """Return the version that pom.xml names."""
-    found = ElementTree.parse(_HERE / "pom.xml").findtext(f"{_NAMESPACE}properties/{_NAMESPACE}debezium")
-    assert found is not None
-    return found.removesuffix(".Final")
+    version_text = ElementTree.parse(_HERE / "pom.xml").findtext(f"{_NAMESPACE}properties/{_NAMESPACE}debezium")
+    assert version_text is not None
+    return version_text.removesuffix(".Final")
 
 
 def build() -> None:
@@ -51,8 +51,10 @@ def build() -> None:
     ):  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            said = (done.stdout + done.stderr).strip().splitlines()
-            raise NotAvailableError(f"Debezium is left out, as {command[0]} failed: {said[0] if said else 'no reason'}")
+            output_lines = (done.stdout + done.stderr).strip().splitlines()
+            raise NotAvailableError(
+                f"Debezium is left out, as {command[0]} failed: {output_lines[0] if output_lines else 'no reason'}"
+            )
     ready.write_text(_sources())
 
 
@@ -85,7 +87,7 @@ def properties(server: PortServer, name: str, folder: Path, more: Mapping[str, s
 def events(
     server: PortServer, name: str, folder: Path, more: Mapping[str, str], *, out: Path | None, count: int = 0
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run an engine while the context lasts: first it reads all tables, later it goes on where it was.
+    """Run an engine while the context lasts: the first run reads all tables, a later run resumes where it stopped.
 
     Args:
         server: the server.
@@ -95,9 +97,11 @@ def events(
         out: the file that the events are appended to; None to count them alone.
         count: the number of events after which it ends; 0 for none.
     """
-    there = folder / f"{name}.properties"
-    there.write_text("".join(f"{key}={value}\n" for key, value in properties(server, name, folder, more).items()))
-    command = ["java", "-cp", f"{_JARS}/*:{_BUILD}", "Events", str(there), str(out or "-"), str(count)]
+    properties_file = folder / f"{name}.properties"
+    properties_file.write_text(
+        "".join(f"{key}={value}\n" for key, value in properties(server, name, folder, more).items())
+    )
+    command = ["java", "-cp", f"{_JARS}/*:{_BUILD}", "Events", str(properties_file), str(out or "-"), str(count)]
     with (folder / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

@@ -12,8 +12,8 @@ from bench.peers.consumer import Row, array_text
 
 def rows_of(lake: Path, table: str) -> list[Row]:
     """Return the rows that `logicalrep.read` has; a value that its type cannot hold is in a second column."""
-    found = logicalrep.read(str(lake), f"public.{table}").arrow().to_pylist()
-    texts = [{name: _text(value) for name, value in row.items()} for row in found]
+    rows = logicalrep.read(str(lake), f"public.{table}").arrow().to_pylist()
+    texts = [{name: _text(value) for name, value in row.items()} for row in rows]
     return [{name: row.get(f"{name}_text") if text is None else text for name, text in row.items()} for row in texts]
 
 

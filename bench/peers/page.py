@@ -45,7 +45,7 @@ def _lines(path: Path) -> int:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(each.replace('|', '&#124;') for each in line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
 
 
 def setting_text(server: str, engines: Sequence[str], *, with_debezium: bool) -> str:
@@ -60,12 +60,12 @@ def setting_text(server: str, engines: Sequence[str], *, with_debezium: bool) ->
 
 
 def write_part(name: str, text: str) -> None:
-    """Put a measured part into the page, in place of the one that it has."""
-    found = PAGE.read_text("utf-8")
+    """Replace a part of the page by a measured part."""
+    page = PAGE.read_text("utf-8")
     put, count = re.subn(
         rf"(<!-- measured: {name} -->\n).*?(<!-- end -->\n)",
         lambda match: f"{match[1]}\n{text}\n\n{match[2]}",
-        found,
+        page,
         flags=re.DOTALL,
     )
     if count != 1:

@@ -40,14 +40,14 @@ def measure(setting: Setting, engines: Sequence[str], *, with_debezium: bool) ->
     with ExitStack() as stack:
         for statement in [f"CREATE TABLE {_END} (id int PRIMARY KEY)", "CREATE PUBLICATION peers FOR ALL TABLES"]:
             connection.execute(statement)
-        for statement in (statement for case in cases for statement in case.before):
+        for statement in (statement for case in cases for statement in case.setup):
             connection.execute(statement)
         for engine in engines:
             setting.once(folder / engine, "--engine", engine, *_UNREPRESENTABLE)
         kinds: dict[str, dict[str, str]] = {"default": {}, "options": debezium.WITH_OPTIONS} if with_debezium else {}
         for kind, more in kinds.items():
             stack.enter_context(_following(server, folder, kind, more))
-        for statement in (statement for case in cases for statement in case.after):
+        for statement in (statement for case in cases for statement in case.changes):
             connection.execute(statement)
         connection.execute(f"INSERT INTO {_END} VALUES (1)")
         for engine in engines:
@@ -75,8 +75,8 @@ def _wait(out: Path, text: str) -> list[str]:
     """Wait until a file of events has some text; return its lines."""
     deadline = time.monotonic() + _LONGEST_WAIT
     while time.monotonic() < deadline:
-        if out.is_file() and text in (found := out.read_text()):
-            return found[: found.rindex("\n") + 1].splitlines()
+        if out.is_file() and text in (content := out.read_text()):
+            return content[: content.rindex("\n") + 1].splitlines()
         time.sleep(0.2)
     raise RuntimeError(f"{out} has no {text} after {_LONGEST_WAIT:.0f} seconds: see {out.parent}")
 

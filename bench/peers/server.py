@@ -12,8 +12,8 @@ class PortServer(LocalServer):
 
     def __init__(self, installation: Installation) -> None:
         """Create the server's folder."""
-        with socket.create_server(("127.0.0.1", 0)) as made:
-            self.port = int(made.getsockname()[1])
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.port = int(listener.getsockname()[1])
         super().__init__(
             installation,
             listen_addresses="'127.0.0.1'",

@@ -37,12 +37,12 @@ _Seen = Callable[[Sequence[Lsn]], int]
 def measure(setting: Setting, engines: Sequence[str], *, with_debezium: bool) -> Iterator[list[str]]:
     """Measure `replicate` as it comes, as fast as it goes, and by marking rows, then Debezium into a file."""
     for engine in engines:
-        for number, said in enumerate(_OPTIONS):
-            lake, options = setting.folder / f"visible-{engine}-{number}", ("--engine", engine, *said.split())
+        for number, arguments in enumerate(_OPTIONS):
+            lake, options = setting.folder / f"visible-{engine}-{number}", ("--engine", engine, *arguments.split())
             setting.once(lake, *options)
             with setting.following(lake, *options) as usage:
                 seconds, lasted = _measured(setting, _of_lake(lake))
-            yield [f"`logicalrep replicate {said}`, {engine}", *_cells(seconds, lasted, usage)]
+            yield [f"`logicalrep replicate {arguments}`, {engine}", *_cells(seconds, lasted, usage)]
     if with_debezium:
         out = setting.folder / "visible.events"
         more = {"snapshot.mode": "no_data", "value.converter.schemas.enable": "false"}
@@ -56,7 +56,7 @@ def measure(setting: Setting, engines: Sequence[str], *, with_debezium: bool) ->
 def _cells(seconds: list[float], lasted: float, usage: Usage) -> list[str]:
     used = usage.used
     figures = (np.median(seconds), np.percentile(seconds, 99), used.seconds / lasted)
-    return [*(f"{float(each):.2f}" for each in figures), f"{used.peak.get('in all', 0):,}"]
+    return [*(f"{float(figure):.2f}" for figure in figures), f"{used.peak.get('in all', 0):,}"]
 
 
 def _of_lake(lake: Path) -> _Seen:
@@ -71,8 +71,8 @@ def _of_file(out: Path) -> _Seen:
         nonlocal position, last, first
         with out.open("rb") as file:
             file.seek(position)
-            found = file.read()
-        whole = found[: found.rfind(b"\n") + 1]
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
         position += len(whole)
         for tick in map(int, _TICK.findall(whole)):
             first = tick if first < 0 else first
@@ -123,7 +123,7 @@ def _measured(setting: Setting, seen: _Seen) -> tuple[list[float], float]:
     if len(visible) < len(lsns):
         raise RuntimeError(f"{len(lsns) - len(visible)} of {len(lsns)} transactions have not become visible")
     pairs = zip(visible, moments, strict=True)
-    return [there - moment for there, moment in pairs if moment >= began + _WARM], time.monotonic() - began
+    return [visible_at - moment for visible_at, moment in pairs if moment >= began + _WARM], time.monotonic() - began
 
 
 __all__ = ["HEAD", "measure"]

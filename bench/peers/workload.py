@@ -1,4 +1,4 @@
-"""The tables and the changes by which costs are measured: orders, and accounts in small transactions."""
+"""The tables and the changes whose costs are measured: orders, and accounts in small transactions."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def make_backlog(connection: Any, rows: int) -> int:
     changes = 0
     for number in range(rows * 4 // 10 // _LARGE):
         first = 10 * rows + number * _LARGE
-        these = f"(({number} * 400 + i) * 104729 % {rows}) + 1"
+        ids = f"(({number} * 400 + i) * 104729 % {rows}) + 1"
         with connection.transaction():
             for statement in (
                 _ORDERS.format(first, first + 599),
                 "UPDATE orders SET amount = amount + 1, is_paid = NOT is_paid WHERE id IN "
-                f"(SELECT {these} FROM generate_series(0::bigint, 299) AS i)",
-                f"DELETE FROM orders WHERE id IN (SELECT {these} FROM generate_series(300::bigint, 399) AS i)",
+                f"(SELECT {ids} FROM generate_series(0::bigint, 299) AS i)",
+                f"DELETE FROM orders WHERE id IN (SELECT {ids} FROM generate_series(300::bigint, 399) AS i)",
             ):
                 changes += connection.execute(statement).rowcount
     for number in range(rows // 10 // _SMALL):

@@ -44,8 +44,8 @@ class Captures:
         self._relation = _largest_table(capture)
         self._files, self._all, self._few = folder / "captures", folder / "all", folder / "few"
         self._written = folder / "written"
-        for made in (self._files, self._all, self._few):
-            made.mkdir()
+        for subfolder in (self._files, self._all, self._few):
+            subfolder.mkdir()
         with Capture.open(capture) as opened:
             messages = [(int(lsn), data) for lsn, data in opened]
         self._count = len(messages)
@@ -65,25 +65,27 @@ class Captures:
 
         feed = read(str(self._files), feed_schema())
         typed = read(str(self._files), relation_schema(self._relation), table=str(self._relation))
-        some = read(",".join(str(self._file(number)) for number in range(_FILES_TO_WRITE)), feed_schema())
+        sample = read(",".join(str(self._file(number)) for number in range(_FILES_TO_WRITE)), feed_schema())
         return [
             Contender(FEED, _FILES * self._count, to_noop(feed)),
             Contender(TYPED, _FILES * self._count, to_noop(typed)),
             # Several sessions may write at the same time.
-            Contender(PARQUET, _FILES_TO_WRITE * self._count, to_parquet(some, self._written / str(os.getpid()))),
+            Contender(PARQUET, _FILES_TO_WRITE * self._count, to_parquet(sample, self._written / str(os.getpid()))),
         ]
 
     def contenders(self, spark: Any) -> list[Contender]:
-        """Return the source's contenders, and those of its upper and lower bounds."""
+        """Return the source's contenders, and the contenders of its upper and lower bounds."""
         raw, few = (spark.read.schema(_MESSAGES).parquet(str(folder)) for folder in (self._all, self._few))
-        total, some = _FILES * self._count, _FILES * min(_FEW, self._count)
+        total, sample_count = _FILES * self._count, _FILES * min(_FEW, self._count)
         contenders = [
             Contender(IDENTITY, total, to_noop(raw.mapInArrow(identity, _MESSAGES))),
             *self.by_the_source(spark),
-            Contender(PARSE, some, to_noop(few.mapInArrow(by_parse, feed_schema()))),
+            Contender(PARSE, sample_count, to_noop(few.mapInArrow(by_parse, feed_schema()))),
         ]
         if pypgoutput():
-            contenders.append(Contender(PYPGOUTPUT, some, to_noop(few.mapInPandas(by_pypgoutput, feed_schema()))))
+            contenders.append(
+                Contender(PYPGOUTPUT, sample_count, to_noop(few.mapInPandas(by_pypgoutput, feed_schema())))
+            )
         return contenders
 
     def _file(self, number: int) -> Path:

@@ -50,7 +50,7 @@ class Server:
             other.execute("ROLLBACK")
 
     def cpu_seconds(self, but: Connection | None = None) -> float:
-        """Return the processor time that the server has taken until now, without that of a writer's session."""
+        """Return the processor time that the server has taken until now, without the time of a writer's session."""
         without = {self.connection.info.backend_pid, but.info.backend_pid if but is not None else 0}
         # The postmaster counts the processes that have ended.
         total = sum(self._postmaster.cpu_times()[:4])
@@ -87,8 +87,8 @@ class Query:
 
     def _sink(self, batch: Any, number: int) -> None:
         commits = batch.selectExpr("unix_micros(commit_timestamp)").toArrow().column(0).to_numpy()
-        now = time.time()
-        self._arrived.append((now, now - commits / 1e6))
+        arrival = time.time()
+        self._arrived.append((arrival, arrival - commits / 1e6))
         self.rows += len(commits)
 
     def wait_for(self, rows: int, seconds: float = 300) -> None:
@@ -103,8 +103,8 @@ class Query:
 
     def seconds_since_commit(self, since: float, until: float) -> NDArray[np.float64]:
         """Return the seconds from commit to `foreachBatch` of each row that arrived between two times."""
-        found = [lags for moment, lags in self._arrived if since <= moment < until]
-        return np.concatenate([np.empty(0), *found])
+        selected_lags = [lags for moment, lags in self._arrived if since <= moment < until]
+        return np.concatenate([np.empty(0), *selected_lags])
 
     def seconds_of_batches(self, last: int) -> dict[str, list[float]]:
         """Return how long the last batches with rows took, and each of their stages, as Spark reports it."""
@@ -179,9 +179,12 @@ def warm_up(spark: Any, server: Server) -> None:
 
 def of_batches(query: Query, last: int) -> dict[str, Any]:
     """Return the seconds of the last batches, and the medians of their stages."""
-    found = query.seconds_of_batches(last)
-    whole = rounded(found.pop("triggerExecution"))
-    return {"seconds of a batch": whole, "of which": {stage: rounded(took)["median"] for stage, took in found.items()}}
+    seconds_by_stage = query.seconds_of_batches(last)
+    whole = rounded(seconds_by_stage.pop("triggerExecution"))
+    return {
+        "seconds of a batch": whole,
+        "of which": {stage: rounded(took)["median"] for stage, took in seconds_by_stage.items()},
+    }
 
 
 def rounded(values: Any) -> dict[str, float]:

@@ -2,8 +2,8 @@
 
 One session has one task and another has two. Two more sessions with one task each run at the same time and share only
 the machine: they are the bound for a second task. All sessions run nothing else, and warm up for a minute, while Java
-compiles their code: the compiler takes the processor that a second task needs, and the figures are to be those of a
-stream that has run for days. The sessions take turns in each round, so that a slow moment affects all of them.
+compiles their code: the compiler takes the processor that a second task needs, and the figures stand for a stream
+that has run for days. The sessions take turns in each round, so that a slow moment affects all of them.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ def between_masters(captures: Captures, rounds: int) -> dict[str, dict[str, Run]
 
 
 def _between(captures: Captures, name: str, rounds: int) -> dict[str, Run]:
-    found: list[dict[str, Run]] = []
+    measured_runs: list[dict[str, Run]] = []
     with ExitStack() as stack:
-        one, other, two = (stack.enter_context(_process(master, captures)) for master in (ONE, ONE, TWO))
-        for process in (one, other, two):
+        first, second, two = (stack.enter_context(_process(master, captures)) for master in (ONE, ONE, TWO))
+        for process in (first, second, two):
             process.submit(_warm_up, name).result()
         for _ in range(rounds):
-            alone = _of((one,), name, None)
-            found.append({ONE: alone, APART: _of((one, other), name, alone), TWO: _of((two,), name, alone)})
-    return {kind: _median([runs[kind] for runs in found]) for kind in (ONE, APART, TWO)}
+            alone = _of((first,), name, None)
+            measured_runs.append({ONE: alone, APART: _of((first, second), name, alone), TWO: _of((two,), name, alone)})
+    return {kind: _median([runs[kind] for runs in measured_runs]) for kind in (ONE, APART, TWO)}
 
 
 def _of(processes: tuple[ProcessPoolExecutor, ...], name: str, alone: Run | None) -> Run:
@@ -104,7 +104,7 @@ def _warm_up(name: str) -> None:
 
 def _run(name: str) -> Run:
     gc.collect()
-    before, start = psutil.cpu_times(), time.perf_counter()
+    old_times, start = psutil.cpu_times(), time.perf_counter()
     _contenders[name].run()
-    after, seconds = psutil.cpu_times(), time.perf_counter() - start
-    return Run(_contenders[name].count / seconds, psutil.cpu_count() - (after.idle - before.idle) / seconds)
+    new_times, seconds = psutil.cpu_times(), time.perf_counter() - start
+    return Run(_contenders[name].count / seconds, psutil.cpu_count() - (new_times.idle - old_times.idle) / seconds)

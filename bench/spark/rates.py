@@ -3,8 +3,8 @@
 From a slot: by mode, rows of a record batch, sink and master, beside the server's rate without Spark; and the rows of
 a snapshot, beside COPY. From captures: the feed and a typed table, beside an identity mapInArrow over the same
 messages, and beside the feed's rows from handwritten code, by `parse` in mapInArrow and by pypgoutput in mapInPandas;
-and one task beside two, to a sink that drops the rows and to one that writes them. Figures are medians of interleaved
-rounds after a warm-up.
+and one task beside two, to a sink that drops the rows and to a sink that writes them. Figures are medians of
+interleaved rounds after a warm-up.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def measured(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for master in (ONE, TWO):
             with start_quiet_session(master) as spark:
                 contenders = slot.contenders(spark, folder) + (captures.contenders(spark) if captures else [])
-                found = rates(contenders, arguments.rounds, warm_up=_WARM_UP)
-            yield from map(_with_text, _lines(master, found | slot.without_start()))
+                rates_by_name = rates(contenders, arguments.rounds, warm_up=_WARM_UP)
+            yield from map(_with_text, _lines(master, rates_by_name | slot.without_start()))
         if captures:
             yield from map(_with_text, _a_second_task(captures, arguments.rounds))
 
@@ -142,12 +142,12 @@ class Slot:
 
     def without_start(self) -> dict[str, float]:
         """Return the rates of the batches alone, the median of the counted rounds; and forget them."""
-        found = {
+        rates_by_name = {
             name + _WITHOUT_START: self._messages / statistics.median(seconds[_WARM_UP:])
             for name, seconds in self._batch_seconds.items()
         }
         self._batch_seconds.clear()
-        return found
+        return rates_by_name
 
     def _copy_rows(self) -> None:
         for _ in start_copy(self._connection, sql.SQL("COPY {} TO STDOUT").format(sql.Identifier("t"))):
@@ -206,16 +206,16 @@ def _a_slot() -> Iterator[Slot]:
         yield Slot(server, connection)
 
 
-def _lines(master: str, found: dict[str, float]) -> list[Measured]:
+def _lines(master: str, rates_by_name: dict[str, float]) -> list[Measured]:
     """Return a line for each measurement, with its ratio to its bound, and a line for each other target."""
     lines = []
-    for name, rate in found.items():
+    for name, rate in rates_by_name.items():
         bound = _bound(name)
-        ratio = rate / found[bound] if bound else None
+        ratio = rate / rates_by_name[bound] if bound else None
         lines.append(Measured(master, name, rate, ratio, bound, _TARGETS.get((name, bound))))
         for (of, to), target in _TARGETS.items():
-            if of == name and to != bound and to in found:
-                lines.append(Measured(master, name, rate, rate / found[to], to, target))
+            if of == name and to != bound and to in rates_by_name:
+                lines.append(Measured(master, name, rate, rate / rates_by_name[to], to, target))
     return lines
 
 

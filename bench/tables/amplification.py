@@ -99,7 +99,7 @@ def of_table(
                 lsn += 1
                 ids = chance.choice(rows, count, replace=False)
                 costs.append(_cost(stored, updates_of(columns, ids, lsn), lsn, index))
-            written, read, processor, seconds = (statistics.median(each) for each in zip(*costs, strict=True))
+            written, read, processor, seconds = (statistics.median(values) for values in zip(*costs, strict=True))
             yield {
                 "measured": f"{count:,} random updates of {rows:,} rows x {name}, {mode}{', index' * is_indexed}",
                 "written, MB": round(written / 1e6, 3),
@@ -121,10 +121,12 @@ def _cost(
     stored: StoredTable, changes: ChangeBatch, lsn: int, index: TableIndex | None
 ) -> tuple[float, float, float, float]:
     """Apply changes; return the bytes written and read, and the seconds of the processor and of the clock."""
-    before, began = usage(), time.monotonic()
+    old_usage, began = usage(), time.monotonic()
     apply(stored, [changes], Position(APP, Lsn(lsn)), SequentialEngine(), index=index)
     took = time.monotonic() - began
-    written, read, processor = (after - each for after, each in zip(usage(), before, strict=True))
+    written, read, processor = (
+        new_figure - old_figure for new_figure, old_figure in zip(usage(), old_usage, strict=True)
+    )
     while merge_next(stored, SequentialEngine()):
         pass
     stored.maintain(0)
@@ -149,7 +151,9 @@ def make_table(
     described = _described(columns)
     numbers = tuple(range(1, len(columns) + 1))
     settings = TableSettings(write_mode=mode, format=format_name)
-    facts = evidence([(n, each.name, each.type_id, -1) for n, each in zip(numbers, described.columns, strict=True)])
+    facts = evidence(
+        [(n, column.name, column.type_id, -1) for n, column in zip(numbers, described.columns, strict=True)]
+    )
     spec = TableSpec(described, TypeCatalog(), ("id",), numbers, ((1, 1),), facts, settings=settings)
     stored = table_format(storage, format_name).replace(
         "public/t", NewTable(spec, [], Position(APP, Lsn(1)), load="bench", keep_hours=24), None
@@ -192,7 +196,7 @@ def updates_of(columns: dict[str, tuple[int, int]], ids: Any, lsn: int) -> Chang
         _described(columns),
         np.full(count, UPDATE, np.uint8),
         np.zeros(count, np.uint8),
-        [each.astype(np.int64) for each in numbers],
+        [array.astype(np.int64) for array in numbers],
         np.zeros((count, len(columns)), bool),
         [nothing] * len(columns),
         _texts(columns, ids, lsn),
@@ -207,12 +211,14 @@ def _texts(columns: dict[str, tuple[int, int]], ids: Any, seed: int) -> list[pa.
     forms = {
         20: lambda: _decimal(ids),
         23: lambda: _decimal(numbers % 100_000),
-        1700: lambda: [f"{each // 100}.{each % 100:02}" for each in numbers % 1_000_000],
+        1700: lambda: [f"{number // 100}.{number % 100:02}" for number in numbers % 1_000_000],
         25: lambda: pc.binary_join_element_wise("note", _decimal(numbers % 5000), "of this order", " "),
-        1184: lambda: [f"2026-11-{1 + each % 28:02} {each % 24:02}:{each % 60:02}:00+00" for each in numbers],
+        1184: lambda: [f"2026-11-{1 + number % 28:02} {number % 24:02}:{number % 60:02}:00+00" for number in numbers],
         16: lambda: np.where(numbers % 2 == 0, "t", "f"),
-        3802: lambda: [f'{{"size": {each % 50}, "colour": "c{each % 7}"}}' for each in numbers],
-        2950: lambda: [f"{each:032x}"[:8] + f"-0000-4000-8000-{each % (1 << 48):012x}" for each in mixed.tolist()],
+        3802: lambda: [f'{{"size": {number % 50}, "colour": "c{number % 7}"}}' for number in numbers],
+        2950: lambda: [
+            f"{number:032x}"[:8] + f"-0000-4000-8000-{number % (1 << 48):012x}" for number in mixed.tolist()
+        ],
     }
     return [pa.array(forms[type_]()).cast(pa.string()) for type_, _ in columns.values()]
 

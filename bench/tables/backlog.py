@@ -35,7 +35,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     received_in, rows = _receive(setting, storage)
     if rows != changes:
         raise RuntimeError(f"{rows} changes were received, not {changes}")
-    before = bytes_written(storage)
+    old_bytes = bytes_written(storage)
     ran = setting.once(storage)
     start_of_spark = _spark_seconds()
     yield {
@@ -45,7 +45,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         "seconds with the start of Spark": round(ran.seconds, 1),
         "seconds of that for the start": round(start_of_spark, 1),
         **ran.used.figures(changes, "changes"),
-        "MB written": round((bytes_written(storage) - before) / 1e6, 1),
+        "MB written": round((bytes_written(storage) - old_bytes) / 1e6, 1),
     }
 
 
@@ -57,13 +57,13 @@ def of_one_table(setting: Setting) -> Iterator[dict[str, Any]]:
         storage = setting.folder / mode
         setting.once(storage, "--write-mode", mode)
         changes = _spread(setting)
-        log, before = storage / "public/spread/_delta_log", bytes_written(storage)
+        log, old_bytes = storage / "public/spread/_delta_log", bytes_written(storage)
         commits = len(list(log.glob("*.json")))
         ran = setting.once(storage, "--write-mode", mode)
         yield {
             "measured": f"a backlog of {changes:,} changes spread over {setting.scale:,} rows, {mode}",
             "commits": len(list(log.glob("*.json"))) - commits,
-            "MB of data files in the log": round((bytes_written(storage) - before) / 1e6, 1),
+            "MB of data files in the log": round((bytes_written(storage) - old_bytes) / 1e6, 1),
             "seconds": round(ran.seconds, 1),
             **ran.used.figures(changes, "changes"),
         }

@@ -22,7 +22,7 @@ _KIND = ("tasks", "seconds", "cpu", "sent", "received")
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Measure by one worker and by two, each pinned to a core, and give the model of more from what one has taken.
 
-    The server, the store and the driver share the same cores, so that the seconds of two workers are those of a cluster
+    The server, the store and the driver share the same cores, so that the seconds of two workers stand for a cluster
     only if the machine has more; processor seconds and bytes of tasks are the same anyway.
     """
     rows = 3 * setting.scale
@@ -57,10 +57,10 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
 
 
 def _of_each_task(figures: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the figures with those of a task in place of those of all."""
+    """Return the figures per task in place of the totals of all tasks."""
     tasks = {
         name: {"tasks": kind["tasks"]}
-        | {f"{each} a task": round(kind[each] / max(kind["tasks"], 1), 4) for each in _KIND[1:]}
+        | {f"{figure} a task": round(kind[figure] / max(kind["tasks"], 1), 4) for figure in _KIND[1:]}
         for name, kind in figures["tasks"].items()
     }
     return {**figures, "tasks": tasks}

@@ -1,6 +1,6 @@
 """The program of the part `cluster`, by `spark-submit`: a load, and updates by copying and by marking.
 
-It prints a JSON object for each: seconds, the driver's processor seconds, those of each kind of tasks, and commits.
+It prints a JSON object for each: seconds, the processor seconds of the driver and of each kind of tasks, and commits.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Commits:
 def driver_cpu() -> dict[str, float]:
     """Return the processor seconds of the driver's Python, and of its Java."""
     own = psutil.Process()
-    java = next((each for each in own.parents() if each.name() == "java"), None)
+    java = next((process for process in own.parents() if process.name() == "java"), None)
     return {
         "Python": sum(own.cpu_times()[:2]),
         "Java": 0.0 if java is None else sum(java.cpu_times()[:2]),
@@ -82,7 +82,7 @@ def main(dsn: str, to: str) -> None:
 
     @contextmanager
     def phase(name: str, timed: Timed | None = None) -> Iterator[BySizeEngine]:
-        engine, before = MeasuredEngine(SparkEngine(ClassicJobs(spark))), driver_cpu()
+        engine, old_seconds = MeasuredEngine(SparkEngine(ClassicJobs(spark))), driver_cpu()
         commits.count, commits.seconds, began = 0, 0.0, time.monotonic()
         with BySizeEngine(lambda _: nullcontext(engine), threading.Event(), "now", Limits()) as by_size:
             yield by_size
@@ -91,7 +91,9 @@ def main(dsn: str, to: str) -> None:
             "phase": name,
             "seconds": round(seconds, 2),
             "seconds of the load, or of batches": None if timed is None else round(timed.load + timed.applied, 2),
-            "driver's CPU-seconds": {name: round(now - before[name], 2) for name, now in driver_cpu().items()},
+            "driver's CPU-seconds": {
+                name: round(new_seconds - old_seconds[name], 2) for name, new_seconds in driver_cpu().items()
+            },
             "tasks": {name: asdict(kind) for name, kind in engine.kinds.items()},
             "bytes for each executor": engine.shared,
             "commits": commits.count,

@@ -33,7 +33,7 @@ _SIZES = (2, 10)
 _CHANGES = (1_000, 55_000)
 _ROUNDS = 3
 _COMMITS = (100, 1_000, 5_000, 10_000)
-"""The numbers of commits after which the last ones are told, as far as the scale has a hundred times as many rows."""
+"""The numbers of commits after which the last commits are reported, if the scale has a hundred times as many rows."""
 _LAST = 50
 
 
@@ -60,7 +60,9 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
                 stored, written = _table(setting.folder, rows, mode, name)
                 for count in (changes for changes in _CHANGES if changes <= rows):
                     costs = [_commit(stored, written, rows, count, 1000 * count + number) for number in range(_ROUNDS)]
-                    processor, seconds, nbytes, objects = (statistics.median(each) for each in zip(*costs, strict=True))
+                    processor, seconds, nbytes, objects = (
+                        statistics.median(values) for values in zip(*costs, strict=True)
+                    )
                     yield {
                         "measured": f"{count:,} random updates of {rows:,} rows, {name}, {mode}",
                         "CPU-seconds": round(processor, 3),
@@ -76,12 +78,14 @@ def of_commits(setting: Setting) -> Iterator[dict[str, Any]]:
     for name in _FORMATS:
         stored, written = _table(setting.folder, rows, "merge-on-read", name)
         costs: list[tuple[float, float, int, int]] = []
-        for number in range(1, max(each for each in _COMMITS if each <= max(setting.scale // 100, _COMMITS[0])) + 1):
+        for number in range(1, max(count for count in _COMMITS if count <= max(setting.scale // 100, _COMMITS[0])) + 1):
             costs.append(_commit(stored, written, rows, 10, 1000 + number))
             if number in _COMMITS:
-                processor, seconds, nbytes, _ = (statistics.median(each) for each in zip(*costs[-_LAST:], strict=True))
+                processor, seconds, nbytes, _ = (
+                    statistics.median(values) for values in zip(*costs[-_LAST:], strict=True)
+                )
                 logs = [(path, size) for path, size in written if not path.endswith(".parquet")]
-                there = [
+                files = [
                     path for path in (setting.folder / f"{name}-{rows}-merge-on-read").rglob("*") if path.is_file()
                 ]
                 yield {
@@ -92,8 +96,8 @@ def of_commits(setting: Setting) -> Iterator[dict[str, Any]]:
                     "of these in the log or metadata, KB a commit": round(
                         sum(size for _, size in logs) / _LAST / 1e3, 1
                     ),
-                    "MB at the destination": round(sum(path.stat().st_size for path in there) / 1e6, 1),
-                    "files at the destination": len(there),
+                    "MB at the destination": round(sum(path.stat().st_size for path in files) / 1e6, 1),
+                    "files at the destination": len(files),
                     "seconds to open": round(_seconds_to_open(stored), 3),
                 }
             if number % _LAST == 0:
@@ -111,15 +115,15 @@ def _commit(
     """Apply updates; return the seconds of the processor and of the clock, and the bytes and objects written."""
     ids = np.random.default_rng(lsn).choice(rows, count, replace=False)
     changes = updates_of(NARROW, ids, lsn)
-    first, (_, _, before), began = len(written), usage(), time.monotonic()
+    first, (_, _, processor_start), began = len(written), usage(), time.monotonic()
     apply(stored, [changes], Position(APP, Lsn(lsn)), SequentialEngine())
-    seconds, (_, _, after) = time.monotonic() - began, usage()
+    seconds, (_, _, processor_end) = time.monotonic() - began, usage()
     sizes = [size for _, size in written[first:]]
     while merge_next(stored, SequentialEngine()):
         pass
     if stored.is_upkeep_due(24):
         stored.maintain(24)
-    return after - before, seconds, sum(sizes), len(sizes)
+    return processor_end - processor_start, seconds, sum(sizes), len(sizes)
 
 
 def _seconds_to_open(stored: StoredTable) -> float:

@@ -73,13 +73,13 @@ def _measured(setting: Setting, storage: Path, change: Callable[[], int], rounds
         # The first batch starts Spark's workers.
         change()
         setting.wait(storage)
-        before, seconds, changes = bytes_written(storage), [], 0
+        old_bytes, seconds, changes = bytes_written(storage), [], 0
         for _ in range(rounds):
             changes += change()
             began = time.monotonic()
             setting.wait(storage)
             seconds.append(time.monotonic() - began)
-        written = bytes_written(storage) - before
+        written = bytes_written(storage) - old_bytes
     return {
         "seconds to visible, median": round(statistics.median(seconds), 2),
         "MB written a batch": round(written / rounds / 1e6, 1),

@@ -60,8 +60,8 @@ def _insert(name: str, first: int) -> str:
 
 
 def _update(name: str, rows: int, value: int) -> str:
-    these = ",".join(str(random.randrange(1, rows)) for _ in range(_IN_ONE))
-    return f"UPDATE {name} SET abalance = {value} WHERE aid = ANY('{{{these}}}')"
+    ids = ",".join(str(random.randrange(1, rows)) for _ in range(_IN_ONE))
+    return f"UPDATE {name} SET abalance = {value} WHERE aid = ANY('{{{ids}}}')"
 
 
 def _measured(setting: Setting, storage: Path, kind: str, statement: Callable[[int], str]) -> dict[str, Any]:
@@ -70,13 +70,13 @@ def _measured(setting: Setting, storage: Path, kind: str, statement: Callable[[i
         # The first batches start what the command needs.
         _seconds_to_visible(setting, storage, statement, 5, 10**6)
         setting.wait(storage)
-        before = bytes_written(storage)
+        old_bytes = bytes_written(storage)
         seconds = _seconds_to_visible(setting, storage, statement, setting.seconds, 2 * 10**6)
     return {
         "measured": f"seconds from commit to visible, {kind}, {_RATE:,} changes a second",
         "median": round(float(np.median(seconds)), 2),
         "99th percentile": round(float(np.percentile(seconds, 99)), 2),
-        "MB written a second": round((bytes_written(storage) - before) / 1e6 / setting.seconds, 1),
+        "MB written a second": round((bytes_written(storage) - old_bytes) / 1e6 / setting.seconds, 1),
         **usage.used.figures(round((5 + setting.seconds) * _RATE), "changes"),
     }
 
@@ -91,9 +91,9 @@ def _seconds_to_visible(
     ended = threading.Event()
 
     def look() -> None:
-        there = Storage(str(storage))
+        destination = Storage(str(storage))
         while not ended.is_set():
-            lsn = State.read(there).lsn
+            lsn = State.read(destination).lsn
             if not seen or lsn > seen[-1][0]:
                 seen.append((lsn, time.monotonic()))
             time.sleep(0.01)
@@ -102,10 +102,10 @@ def _seconds_to_visible(
     thread.start()
     began = time.monotonic()
     number = 0
-    while (now := time.monotonic()) - began < seconds:
+    while (clock := time.monotonic()) - began < seconds:
         due = began + number * _IN_ONE / _RATE
-        if due > now:
-            time.sleep(due - now)
+        if due > clock:
+            time.sleep(due - clock)
         connection.execute(statement(first + number * _IN_ONE))
         commits.append((query_wal_head(connection), time.monotonic()))
         number += 1

@@ -28,7 +28,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     began = time.monotonic()
     write_deltalake(str(setting.folder / "memory"), rows)
     memory = time.monotonic() - began
-    line = next(line for line in ran.said.splitlines() if " loaded " in line)
+    line = next(line for line in ran.output.splitlines() if " loaded " in line)
     loaded = float(line.rpartition(" in ")[2].partition(" ")[0])
     yield {
         "measured": f"first load of {setting.scale:,} rows",

@@ -33,7 +33,7 @@ class Ran:
 
     seconds: float
     used: Used
-    said: str
+    output: str
     """Its log."""
 
 
@@ -66,10 +66,10 @@ class Setting:
             )
             with Usage(process.pid, self.server_pid) as usage:
                 code = process.wait()
-        said = log.read_text()
+        log_text = log.read_text()
         if code:
-            raise RuntimeError(said)
-        return Ran(time.monotonic() - began, usage.used, said)
+            raise RuntimeError(log_text)
+        return Ran(time.monotonic() - began, usage.used, log_text)
 
     @contextmanager
     def following(self, storage: Path, *more: str) -> Iterator[Usage]:
@@ -109,9 +109,9 @@ class Setting:
 
 def _wait_until_idle(pid: int) -> None:
     """Wait until a process and those that it started do nothing: the command starts Spark beside its first work."""
-    before = -_IDLE
-    while (now := processor_seconds(pid)) - before >= _IDLE:
-        before = now
+    previous_seconds = -_IDLE
+    while (current_seconds := processor_seconds(pid)) - previous_seconds >= _IDLE:
+        previous_seconds = current_seconds
         time.sleep(_LOOK)
 
 

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from bench.tables.setting import Setting
 
 _RATE, _IN_ONE = 200, 20
-"""The updates a second, and those of a transaction."""
+"""The updates a second, and the updates of a transaction."""
 _PARTS = 12
 """The parts of the time, each with a figure of its own."""
 _FLAT = 1.25
@@ -35,20 +35,22 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         written.take()
         began, value = time.monotonic(), 0
         for part in range(1, _PARTS + 1):
-            while (now := time.monotonic()) < began + part * seconds:
+            while (moment := time.monotonic()) < began + part * seconds:
                 due = began + value * _IN_ONE / _RATE
-                if due > now:
-                    time.sleep(min(due - now, 1))
+                if due > moment:
+                    time.sleep(min(due - moment, 1))
                     continue
                 value += 1
-                these = ",".join(str(random.randrange(1, setting.scale)) for _ in range(_IN_ONE))
-                setting.connection.execute(f"UPDATE large SET abalance = {value} WHERE aid = ANY('{{{these}}}')")
+                ids = ",".join(str(random.randrange(1, setting.scale)) for _ in range(_IN_ONE))
+                setting.connection.execute(f"UPDATE large SET abalance = {value} WHERE aid = ANY('{{{ids}}}')")
             figures.append(_figure(written.take(), seconds) | _looked(table))
             yield {"measured": f"updates of random rows, part {part} of {_PARTS}", **figures[-1]}
         setting.wait(storage)
     halves = figures[: _PARTS // 2], figures[_PARTS // 2 :]
     ratios = {
-        name: round(mean(each[name] for each in halves[1]) / max(mean(each[name] for each in halves[0]), 1e-9), 2)
+        name: round(
+            mean(period[name] for period in halves[1]) / max(mean(period[name] for period in halves[0]), 1e-9), 2
+        )
         for name in figures[0]
     }
     yield {
@@ -68,36 +70,36 @@ class Written:
 
     def take(self) -> Counter[str]:
         """Return the counts since the last call."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         while (path := self._table / f"_delta_log/{self._version + 1:020}.json").exists():
             self._version += 1
             actions = [json.loads(line) for line in path.read_text().splitlines()]
             is_merge = any(action.get("commitInfo", {}).get("operation") == "OPTIMIZE" for action in actions)
-            found["merges" if is_merge else "batches"] += 1
+            counts["merges" if is_merge else "batches"] += 1
             vectors = 0
             for added in (action["add"] for action in actions if "add" in action):
                 if added["path"] not in self._paths:
                     self._paths.add(added["path"])
-                    found["bytes of merges" if is_merge else "bytes of rows"] += added["size"]
+                    counts["bytes of merges" if is_merge else "bytes of rows"] += added["size"]
                 if "deletionVector" in added:
                     vector = added["deletionVector"]
                     vectors += vector["sizeInBytes"]
                     # A vector in the commit itself has five characters for four bytes.
-                    found["bytes of the log"] -= vector["sizeInBytes"] * 5 // 4 if vector["storageType"] == "i" else 0
-            found["bytes of vectors"] += vectors
-            found["bytes of the log"] += path.stat().st_size
-        return found
+                    counts["bytes of the log"] -= vector["sizeInBytes"] * 5 // 4 if vector["storageType"] == "i" else 0
+            counts["bytes of vectors"] += vectors
+            counts["bytes of the log"] += path.stat().st_size
+        return counts
 
 
-def _figure(found: Counter[str], seconds: float) -> dict[str, float]:
+def _figure(counts: Counter[str], seconds: float) -> dict[str, float]:
     kinds = ("rows", "vectors", "merges", "the log")
-    size = sum(found[f"bytes of {kind}"] for kind in kinds)
+    size = sum(counts[f"bytes of {kind}"] for kind in kinds)
     return {
         "MB written a second": round(size / 1e6 / seconds, 3),
-        **{f"of that for {kind}": round(found[f"bytes of {kind}"] / 1e6 / seconds, 3) for kind in kinds},
-        "batches a second": round(found["batches"] / seconds, 2),
-        "kB a batch": round(size / 1e3 / max(found["batches"], 1), 1),
-        "merges": found["merges"],
+        **{f"of that for {kind}": round(counts[f"bytes of {kind}"] / 1e6 / seconds, 3) for kind in kinds},
+        "batches a second": round(counts["batches"] / seconds, 2),
+        "kB a batch": round(size / 1e3 / max(counts["batches"], 1), 1),
+        "merges": counts["merges"],
     }
 
 

@@ -44,14 +44,14 @@ class Usage:
         """Take the process ids of the command and of the server."""
         self._pids = pid, server
         self._seconds: list[dict[tuple[int, float], float]] = [{}, {}]
-        self._before: list[float] = [0.0, 0.0]
+        self._start_seconds: list[float] = [0.0, 0.0]
         self._peak: Counter[str] = Counter()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
         self._look()
-        self._before = [sum(seconds.values()) for seconds in self._seconds]
+        self._start_seconds = [sum(seconds.values()) for seconds in self._seconds]
         self._thread.start()
         return self
 
@@ -66,7 +66,7 @@ class Usage:
     def used(self) -> Used:
         """Return the use since the context began; a process that began before it counts from then on."""
         own, servers = (sum(seconds.values()) for seconds in self._seconds)
-        return Used(own - self._before[0], servers - self._before[1], dict(self._peak))
+        return Used(own - self._start_seconds[0], servers - self._start_seconds[1], dict(self._peak))
 
     def _run(self) -> None:
         while not self._ended.wait(_PAUSE):
@@ -92,7 +92,7 @@ class Usage:
 
 
 def processor_seconds(pid: int) -> float:
-    """Return the processor seconds of a process and of all that it has started, as far as they are there."""
+    """Return the processor seconds of a process and of its running descendants."""
     total = 0.0
     for process in _trees([pid])[0]:
         with suppress(psutil.Error):
@@ -111,9 +111,9 @@ def _trees(roots: Sequence[int]) -> list[list[psutil.Process]]:
         with suppress(psutil.Error):
             tree.append(psutil.Process(root))
         while pids:
-            found = children.get(pids.pop(), [])
-            tree += found
-            pids += [process.pid for process in found]
+            child_processes = children.get(pids.pop(), [])
+            tree += child_processes
+            pids += [process.pid for process in child_processes]
         trees.append(tree)
     return trees
 

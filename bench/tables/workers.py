@@ -55,7 +55,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     setting.connection.execute("VACUUM ANALYZE accounts")
     program = setting.folder / "program.py"
     program.write_text(_PROGRAM)
-    found: dict[int, list[float]] = {}
+    seconds_by_workers: dict[int, list[float]] = {}
     for workers in (1, 2):
         folder = setting.folder / f"cluster{workers}"
         folder.mkdir()
@@ -64,13 +64,16 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
             done = submitted(master, program, setting.server.dsn, storage, settings={}, environment=store.environment)
             if done.returncode:
                 raise RuntimeError(done.stderr)
-            found[workers] = slow, load, apply = json.loads(done.stdout.splitlines()[-1])
+            seconds_by_workers[workers] = slow, load, apply = json.loads(done.stdout.splitlines()[-1])
             yield {
                 "measured": f"{rows:,} rows by a cluster with workers of one core: {workers}",
                 "first load with 20 MB a second of each session, rows a second": round(rows / slow),
                 "first load, rows a second": round(rows / load),
                 f"applying {rows // 3:,} updates, changes a second": round(rows / 3 / apply),
-                "gains": [round(before / now, 2) for before, now in zip(found[1], found[workers], strict=True)],
+                "gains": [
+                    round(base_seconds / seconds, 2)
+                    for base_seconds, seconds in zip(seconds_by_workers[1], seconds_by_workers[workers], strict=True)
+                ],
             }
         setting.connection.execute(
             "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE active_pid IS NULL"

@@ -1,6 +1,6 @@
 """The messages that each decoder takes, by version, session and place, in one table that is derived by hand.
 
-The versions are those of the documentation, and those observed from servers: see tests/protocol/test_wire_facts.py.
+The versions come from the documentation and from observed servers: see tests/protocol/test_wire_facts.py.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def columnar_takes(case: Case) -> bool:
 def test_the_table_has_every_message_of_every_version() -> None:
     layouts = logicalrep_protocol.layouts.LOGICALREP.messages
     assert sorted(row.tag for row in ROWS) == sorted(layout.tag for layout in layouts)
-    known = {int(version) for row in ROWS for version in row.in_sessions}
-    assert known == set(PARSE), "derive from the documentation, and from servers, what sessions of this version take"
+    versions = {int(version) for row in ROWS for version in row.in_sessions}
+    assert versions == set(PARSE), "derive from the documentation, and from servers, what sessions of this version take"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

@@ -49,13 +49,13 @@ def _built(messages: Sequence[AnyMessage]) -> list[tuple[int, bytes]]:
 @pytest.fixture
 def committing() -> Any:
     with Assembler() as assembler:
-        made = Committing(feed_form(), assembler)
-        made.intake.connect(Decoder(3, two_phase=True))
-        yield made
+        fresh = Committing(feed_form(), assembler)
+        fresh.intake.connect(Decoder(3, two_phase=True))
+        yield fresh
 
 
 def test_small_prepared_transactions_are_one_record_batch(committing: Committing) -> None:
-    messages = [each for number in range(1, 11) for each in _prepared(number)]
+    messages = [message for number in range(1, 11) for message in _prepared(number)]
     [event] = committing.intake.take(_built(messages))
     committed = committing.committed(event)
     [rows] = committed.rows
@@ -67,18 +67,18 @@ def test_small_prepared_transactions_are_one_record_batch(committing: Committing
 
 def test_the_position_is_before_a_decision_that_is_not_handed_on(committing: Committing) -> None:
     """A reader that keeps the position after the transactions meets the decision again, whose rows are missing."""
-    found = []
+    positions = []
     for event in committing.intake.take(_built([*_prepared(1), *_prepared(2), _decision(3)])):
-        found.append((type(event), committing.intake.position.delivered))
-    assert found == [(WholeTransactions, 208), (Decision, 308)]
+        positions.append((type(event), committing.intake.position.delivered))
+    assert positions == [(WholeTransactions, 208), (Decision, 308)]
 
 
 def test_transactions_before_an_error_are_handed_on(committing: Committing) -> None:
-    found = committing.intake.take([*_built(_prepared(1)), (5, b"K")])
-    assert isinstance(next(found), WholeTransactions)
+    events = committing.intake.take([*_built(_prepared(1)), (5, b"K")])
+    assert isinstance(next(events), WholeTransactions)
     assert committing.intake.position.delivered == 108
     with pytest.raises(DecodeError):
-        next(found)
+        next(events)
 
 
 def test_transactions_with_large_rows_are_not_joined(committing: Committing) -> None:

@@ -18,10 +18,10 @@ Messages = list[tuple[int, bytes]]
 
 def _session(transactions: list[list[int]], *, ends: bool) -> Messages:
     """Return transactions with changes of these sizes; the last one may lack its Commit."""
-    found = [[b"B", *(b"I" + bytes(size) for size in sizes), b"C"] for sizes in transactions]
-    if found and not ends:
-        found[-1].pop()
-    return list(enumerate(data for transaction in found for data in transaction))
+    messages = [[b"B", *(b"I" + bytes(size) for size in sizes), b"C"] for sizes in transactions]
+    if messages and not ends:
+        messages[-1].pop()
+    return list(enumerate(data for transaction in messages for data in transaction))
 
 
 def _chunks(messages: Messages, pieces: list[int], count: int, limit: int | None) -> tuple[list[Messages], Messages]:
@@ -43,10 +43,10 @@ def _size(messages: Messages) -> int:
 @given(st.lists(_SIZES, max_size=12), st.booleans(), st.lists(st.integers(0, 20), max_size=12), st.integers(1, 30))
 def test_chunks_that_end_anywhere(transactions: list[list[int]], ends: bool, pieces: list[int], count: int) -> None:
     messages = _session(transactions, ends=ends)
-    found, rest = _chunks(messages, pieces, count, None)
-    assert [message for chunk in found for message in chunk] == messages
+    chunks, rest = _chunks(messages, pieces, count, None)
+    assert [message for chunk in chunks for message in chunk] == messages
     assert not rest
-    for chunk in found:
+    for chunk in chunks:
         assert len(chunk) <= count
         assert _size(chunk) <= _LARGE or len(chunk) == 1
 
@@ -63,9 +63,9 @@ def test_chunks_of_whole_transactions(
     transactions: list[list[int]], ends: bool, pieces: list[int], count: int, limit: int
 ) -> None:
     messages = _session(transactions, ends=ends)
-    found, rest = _chunks(messages, pieces, count, limit)
-    assert [message for chunk in [*found, rest] for message in chunk] == messages
-    for chunk in found:
+    chunks, rest = _chunks(messages, pieces, count, limit)
+    assert [message for chunk in [*chunks, rest] for message in chunk] == messages
+    for chunk in chunks:
         tags = [data[:1] for _, data in chunk]
         assert (tags[0], tags[-1]) == (b"B", b"C")
         if tags.count(b"C") > 1:

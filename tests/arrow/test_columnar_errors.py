@@ -37,8 +37,8 @@ def test_the_first_refused_message_is_raised_with_its_row() -> None:
 def test_an_error_survives_pickling() -> None:
     with pytest.raises(RowDecodeError) as caught:
         decode_batch(batch_of(INSERT, b""), SESSION)
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert (str(again), again.row) == (str(caught.value), 1)
+    unpickled = pickle.loads(pickle.dumps(caught.value))
+    assert (str(unpickled), unpickled.row) == (str(caught.value), 1)
 
 
 def test_a_refused_message_is_parsed_in_the_state_that_held_there() -> None:

@@ -67,9 +67,9 @@ def _spec(folder: Path) -> Path:
     for path in (ROOT / "spec").rglob("*.yaml"):
         text = path.read_text(encoding="utf-8")
         if path.name in _ADDED:
-            before, after = _ADDED[path.name]
-            assert before in text
-            text = text.replace(before, after)
+            old_text, new_text = _ADDED[path.name]
+            assert old_text in text
+            text = text.replace(old_text, new_text)
         target = folder / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -78,10 +78,10 @@ def _spec(folder: Path) -> Path:
 
 @KERNELS
 def test_fields_that_are_added_are_columns(tmp_path: Path, kernels: str) -> None:
-    said = run_generated(load(_spec(tmp_path)), tmp_path / "generated", _CODE, kernels=kernels)
+    output = run_generated(load(_spec(tmp_path)), tmp_path / "generated", _CODE, kernels=kernels)
     none = dict.fromkeys(["reason", "comment", "parents", "columns", "name", "origin"])
     column = {"flags": 1, "name": "c", "type_id": 25, "collation": "de", "generated": True, "type_modifier": -1}
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         repr(
             [
                 none | {"reason": "y", "comment": "é", "parents": [-1, 2]},

@@ -29,16 +29,16 @@ def whole_batches(draw: st.DrawFn) -> tuple[State, list[bytes]]:
     """Draw messages that can occur in one state and do not change it."""
     state = draw(states())
     tags = "BMCORYIUDTcAbPKrp"
-    found = draw(st.lists(messages_in(state, tags), max_size=8))
-    return state, [message.build(encoding=state.encoding) for message in found]
+    messages = draw(st.lists(messages_in(state, tags), max_size=8))
+    return state, [message.build(encoding=state.encoding) for message in messages]
 
 
 @given(whole_batches())
 @settings(max_examples=100, deadline=None)
 def test_a_batch_reads_what_is_built(batch: tuple[State, list[bytes]]) -> None:
     state, data = batch
-    found, _ = decode_batch(pa.array(data, pa.binary()), session_in(state))
-    assert rows_of(found) == [row_of(message) for message in parsed(data, session_in(state))]
+    decoded, _ = decode_batch(pa.array(data, pa.binary()), session_in(state))
+    assert rows_of(decoded) == [row_of(message) for message in parsed(data, session_in(state))]
 
 
 @given(st.lists(damaged(), min_size=1, max_size=6), st.sampled_from([False, True]))

@@ -60,9 +60,9 @@ def test_what_was_located_is_good_until_it_is_left() -> None:
             decode_batch(pa.array(MESSAGES[:5], pa.binary()), SESSION, large=True)
             assert first.located.cells[number].starts.tolist() == alone
     assert not first.located.cells
-    with located(20) as again, located(20) as another:
-        assert again.located.cells[number].starts.tolist() == alone
-        starts = [each.located.cells[number].starts.ctypes.data for each in (again, another)]
+    with located(20) as second, located(20) as third:
+        assert second.located.cells[number].starts.tolist() == alone
+        starts = [location.located.cells[number].starts.ctypes.data for location in (second, third)]
         assert starts[0] != starts[1]
 
 
@@ -245,13 +245,13 @@ def test_more_than_2_gib_take_large_types() -> None:
     os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 20 << 30, reason="its columns take 14 GiB of memory"
 )
 def test_a_gibibyte_of_small_messages() -> None:
-    one = pa.array(MESSAGES * 5_000, pa.binary())
-    messages = pa.chunked_array([one] * 600)
+    chunk = pa.array(MESSAGES * 5_000, pa.binary())
+    messages = pa.chunked_array([chunk] * 600)
     assert messages.nbytes > 1 << 30
     batch, _ = decode_batch(messages, SESSION)
     assert batch.num_rows == 60_000_000
     first, last = batch[:100_000], batch[-100_000:]
-    expected, _ = decode_batch(one, SESSION)
+    expected, _ = decode_batch(chunk, SESSION)
     assert first.equals(expected)
     assert last.equals(expected)
 
@@ -282,13 +282,13 @@ def test_sessions_are_checked() -> None:
 
 
 def test_threads_decode_side_by_side() -> None:
-    found: dict[int, list[Any]] = {}
+    batches: dict[int, list[Any]] = {}
     arrays = [pa.array(MESSAGES[number:] * 50, pa.binary()) for number in range(8)]
 
     def decode(number: int) -> None:
         for _ in range(20):
             batch, _ = decode_batch(arrays[number], SESSION)
-            found.setdefault(number, []).append(batch)
+            batches.setdefault(number, []).append(batch)
 
     threads = [threading.Thread(target=decode, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -298,5 +298,5 @@ def test_threads_decode_side_by_side() -> None:
     for number, array in enumerate(arrays):
         expected, _ = decode_batch(array, SESSION)
         assert values_of(expected) == [[str(value).encode(), None] for value in range(number, 20)] * 50
-        assert len(found[number]) == 20
-        assert all(batch.equals(expected) for batch in found[number])
+        assert len(batches[number]) == 20
+        assert all(batch.equals(expected) for batch in batches[number])

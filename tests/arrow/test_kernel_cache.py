@@ -88,8 +88,8 @@ while not all(map(Path.exists, others)):
 def test_processes_that_need_a_kernel_at_once_compile_it_once(copy: _Copy) -> None:
     ready = [str(copy.root / f"ready{number}") for number in range(3)]
     with ThreadPoolExecutor() as pool:
-        found = [*pool.map(lambda own: copy.run(_AT_ONCE + _PROGRAM, own, *ready), ready)]
-    assert sorted(found) == [f"compiled {copy.beside}", *2 * [f"loaded {copy.beside}"]]
+        outputs = [*pool.map(lambda own: copy.run(_AT_ONCE + _PROGRAM, own, *ready), ready)]
+    assert sorted(outputs) == [f"compiled {copy.beside}", *2 * [f"loaded {copy.beside}"]]
 
 
 _HOLDS = """

@@ -90,14 +90,14 @@ def test_a_length_is_not_believed(length: int) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_frames_are_split_alike_by_the_compiled_loop(seed: int) -> None:
-    """The frames are a capture's and those of COPY, which have a longer header; cut off anywhere, and damaged."""
+    """The frames come from a capture and from COPY, whose header is longer; they are cut off anywhere, and damaged."""
     chance = random.Random(seed)
-    before = (0, 6)[seed % 2]
+    prefix_size = (0, 6)[seed % 2]
     messages = [
         (chance.getrandbits(64), chance.randbytes(chance.choice((0, 1, 15, 16, 17, 33, 200)))) for _ in range(200)
     ]
-    data = bytearray(b"".join(chance.randbytes(before) + framed([message]) for message in messages))
-    header = before + FRAME.size
+    data = bytearray(b"".join(chance.randbytes(prefix_size) + framed([message]) for message in messages))
+    header = prefix_size + FRAME.size
     for _ in range(20):
         size, batch = split(data, header)
         assert (size, list(batch)) == split_frames(data, header)
@@ -112,9 +112,9 @@ def test_messages_without_the_bytes_at_a_place(without: slice) -> None:
     messages = [(number, chance.randbytes(10 + chance.choice((0, 1, 15, 16, 17, 33, 200)))) for number in range(100)]
     for part in (slice(0, 100), slice(7, 50), slice(3, 3)):
         batch = message_batch_of(messages)[part]
-        made = copied(batch, without=without)
-        assert list(made) == [(lsn, data[: without.start] + data[without.stop :]) for lsn, data in messages[part]]
-        assert made.tags.tolist() == batch.tags.tolist()
+        shortened = copied(batch, without=without)
+        assert list(shortened) == [(lsn, data[: without.start] + data[without.stop :]) for lsn, data in messages[part]]
+        assert shortened.tags.tolist() == batch.tags.tolist()
 
 
 def test_parts_of_batches() -> None:
@@ -122,9 +122,9 @@ def test_parts_of_batches() -> None:
     (batch,) = message_batches_of(messages)
     parts = [batch[:7], batch[7:7], batch[7:20][3:], batch[20:]]
     expected = messages[:7] + messages[10:]
-    again = joined(parts)
-    assert list(again) == expected
-    assert again.tags.tolist() == [number if number % 3 else 0 for number, _ in expected]
+    rejoined = joined(parts)
+    assert list(rejoined) == expected
+    assert rejoined.tags.tolist() == [number if number % 3 else 0 for number, _ in expected]
     assert batch[20:].ends.tolist() == np.cumsum([len(data) for _, data in messages[20:]]).tolist()
     assert batch[20:].size == sum(len(data) for _, data in messages[20:])
     assert batch[5:].data(2) == messages[7][1]
@@ -137,9 +137,9 @@ def test_messages_in_envelopes() -> None:
         walsender.XLogData(start_lsn=Lsn(lsn), end_lsn=Lsn(lsn), send_timestamp=TimestampTz(0), payload=data).build()
         for lsn, data in messages
     ]
-    found, expected = message_batch_in(envelopes), message_batch_of(messages)
+    batch, expected = message_batch_in(envelopes), message_batch_of(messages)
     assert messages_of(envelopes) == messages
-    assert found.array.equals(expected.array)
-    assert (found.lsns.tolist(), found.tags.tolist()) == (expected.lsns.tolist(), expected.tags.tolist())
+    assert batch.array.equals(expected.array)
+    assert (batch.lsns.tolist(), batch.tags.tolist()) == (expected.lsns.tolist(), expected.tags.tolist())
     assert (last_lsn(envelopes), last_lsn([])) == (high, 0)
     assert len(message_batch_in([])) == 0

@@ -25,14 +25,14 @@ OIDS = st.one_of(
     st.lists(st.tuples(st.sampled_from(b"BIUDTC"), st.one_of(OIDS, st.integers(0, (1 << 32) - 1))), min_size=1),
 )
 def test_numbers_equal_a_dicts_numbers(pairs: list[tuple[int, int]], messages: list[tuple[int, int]]) -> None:
-    known, numbers = dict(pairs), TableNumbers()
+    by_oid, numbers = dict(pairs), TableNumbers()
     for oid, number in pairs:
         numbers[oid] = number
     tags = np.array([tag for tag, _ in messages], np.uint8)
     oids = np.array([oid for _, oid in messages], np.uint32)
     tables = np.full(len(messages), _NONE, np.int32)
     unknown = number_tables(tags, oids, 0, len(messages), numbers.buckets, tables)
-    expected = [known.get(oid) if tag in b"IUD" else _NONE for tag, oid in messages]
+    expected = [by_oid.get(oid) if tag in b"IUD" else _NONE for tag, oid in messages]
     assert unknown == (expected.index(None) if None in expected else -1)
     read = len(messages) if unknown < 0 else unknown
     assert tables.tolist() == expected[:read] + [_NONE] * (len(messages) - read)

@@ -34,8 +34,8 @@ def test_a_value_that_was_not_sent_is_named_and_never_null(changes: Sequence[Any
         committing = Committing(feed_form(), assembler)
         committing.intake.connect(Decoder(1))
         [event] = committing.intake.take([(5, data) for data in messages])
-        feed = [each for batch in committing.committed(event).batches for each in batch.to_pylist()]
+        feed = [row for batch in committing.committed(event).batches for row in batch.to_pylist()]
     rows = list(change_rows([(Lsn(5), data) for data in messages], Decoder(1)))
-    in_columns = [(each["op"], dict(each["after"]), each["unchanged"]) for each in feed]
-    assert in_columns == [(each["op"], each["after"], each["unchanged"]) for each in rows]
+    in_columns = [(row["op"], dict(row["after"]), row["unchanged"]) for row in feed]
+    assert in_columns == [(row["op"], row["after"], row["unchanged"]) for row in rows]
     assert any(unchanged for _, _, unchanged in in_columns)

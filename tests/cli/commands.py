@@ -53,10 +53,10 @@ def start_command(
 def processes(command: subprocess.Popen[bytes], program: str = "") -> list[int]:
     """Return the processes of the command's session whose command line has a text."""
     listing = subprocess.run(["ps", "-wweo", "pid,sid,stat,args"], capture_output=True, text=True, check=True).stdout
-    found = [line.split(None, 3) for line in listing.splitlines()[1:]]
+    rows = [line.split(None, 3) for line in listing.splitlines()[1:]]
     return [
         int(pid)
-        for pid, session, state, arguments in found
+        for pid, session, state, arguments in rows
         if int(session) == command.pid and program in arguments and not state.startswith("Z")
     ]
 

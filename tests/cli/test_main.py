@@ -11,9 +11,9 @@ from logicalrep.cli.main import main
 
 def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
-    said = capsys.readouterr().err
-    assert "replicate the tables of a database to Delta or Iceberg tables" in said
-    assert "error" not in said
+    output = capsys.readouterr().err
+    assert "replicate the tables of a database to Delta or Iceberg tables" in output
+    assert "error" not in output
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +23,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["replicate", "--table", "x"], "logicalrep replicate: error: unrecognized arguments: --table x; did you mean --tables?"),
         (["check", "--exclude-table=x"], "; did you mean --exclude-tables?"),
@@ -31,9 +31,9 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )  # fmt: skip
 def test_an_option_that_is_written_nearly_right(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*arguments, "--dsn", "dbname=x", "--to", "x"])
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

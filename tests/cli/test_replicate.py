@@ -89,17 +89,17 @@ def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: 
 def test_a_table_that_is_stopped_and_a_pause_have_exit_codes_of_their_own(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE good (id int PRIMARY KEY)", "CREATE TABLE bad (id int PRIMARY KEY, at date)")
     db18.execute("INSERT INTO good VALUES (1)", "INSERT INTO bad VALUES (1, 'infinity')")
-    there = ["--dsn", db18.dsn, "--to", str(tmp_path / "lake")]
-    once = [*there, "--once", "--engine", "local"]
+    arguments = ["--dsn", db18.dsn, "--to", str(tmp_path / "lake")]
+    once = [*arguments, "--once", "--engine", "local"]
     stopped = run_replicate(*once)
     last = stopped.stderr.splitlines()[-1]
     assert (stopped.returncode, last[:28]) == (4, "[TABLES_STOPPED] public.bad:"), stopped.stderr
     assert "run logicalrep resync public.bad with the same --dsn and --to" in last
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
-    assert main(["pause", *there]) == 0
+    assert main(["pause", *arguments]) == 0
     paused = run_replicate(*once)
     assert (paused.returncode, paused.stderr.splitlines()[-1][:20]) == (3, "[DESTINATION_PAUSED]"), paused.stderr
-    assert main(["resume", *there]) == 0
+    assert main(["resume", *arguments]) == 0
     db18.execute("DROP TABLE bad", "INSERT INTO good VALUES (2)")
     done = run_replicate(*once)
     assert done.returncode == 0, done.stderr
@@ -147,9 +147,9 @@ def test_secrets_are_neither_on_the_command_line_nor_in_what_is_written(db18: Da
         finally:
             process.kill()
             process.wait()
-    said = log.read_text()
-    assert said.count(warned) == 1
-    assert "PGPASSWORD, ~/.pgpass or the file of --dsn-file" in said
-    assert "warning: the secret in --catalog was visible on the command line" in said
-    written = said + "".join(path.read_text() for path in tmp_path.rglob("*.json"))
+    log_text = log.read_text()
+    assert log_text.count(warned) == 1
+    assert "PGPASSWORD, ~/.pgpass or the file of --dsn-file" in log_text
+    assert "warning: the secret in --catalog was visible on the command line" in log_text
+    written = log_text + "".join(path.read_text() for path in tmp_path.rglob("*.json"))
     assert [secret for secret in secrets if secret in written] == []

@@ -41,8 +41,8 @@ def without_spark(tmp_path: Path) -> dict[str, str]:
 
 
 def test_each_of_two_runs_stores_all_rows(shop: Database, tmp_path: Path, without_spark: dict[str, str]) -> None:
-    there = ["--dsn", shop.dsn, "--to", str(tmp_path / "lake"), "--once"]
-    refused = run_replicate(*there, **without_spark)
+    arguments = ["--dsn", shop.dsn, "--to", str(tmp_path / "lake"), "--once"]
+    refused = run_replicate(*arguments, **without_spark)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[1:] == [
         "error: [ENGINE_MISSING] pyspark is not installed: run pip install '.[replicate]' in a clone of logicalrep, or "
@@ -51,7 +51,7 @@ def test_each_of_two_runs_stores_all_rows(shop: Database, tmp_path: Path, withou
     # It is said before anything is made.
     assert shop.rows("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []
     for _ in range(2):
-        done = run_replicate(*there, "--engine", "local", **without_spark)
+        done = run_replicate(*arguments, "--engine", "local", **without_spark)
         assert done.returncode == 0, done.stderr
         assert find_differences(shop.dsn, str(tmp_path / "lake"), TABLES) == {}
         shop.execute(

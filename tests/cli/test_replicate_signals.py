@@ -1,4 +1,4 @@
-"""The command `replicate` is ended by signals, wherever it is, and goes on after its Java has been killed."""
+"""Signals end `replicate` at any point of its work; it resumes after its Java has been killed."""
 
 from __future__ import annotations
 

@@ -40,32 +40,32 @@ def test_a_slot_from_its_making_to_its_end(db: Database, capsys: pytest.CaptureF
         assert "[SERVER_LACKS_OPTION]" in refused("create", "kept", "--failover")
     with db.writer() as other, other.transaction():
         other.execute("CREATE TABLE t (id int)")
-        found = json.loads(run("status", "--json", "plain"))
-        assert "process" in found["oldest_transaction"]
+        status = json.loads(run("status", "--json", "plain"))
+        assert "process" in status["oldest_transaction"]
     db.execute("INSERT INTO t SELECT generate_series(1, 20000)")
-    found = json.loads(run("status", "--json", "plain"))
+    status = json.loads(run("status", "--json", "plain"))
     columns = "plugin, database, active_pid, confirmed_flush_lsn::text, restart_lsn::text, wal_status, safe_wal_size"
     (row,) = db.rows(f"SELECT {columns} FROM pg_replication_slots WHERE slot_name = 'plain'")
     names = ("plugin", "database", "active_pid", "confirmed_flush_lsn", "restart_lsn", "wal_status", "safe_wal_size")
-    assert tuple(found[name] for name in names) == row
-    assert 1_000_000 < found["lag_bytes"] <= found["retained_bytes"]
-    assert (found["lost"], found["oldest_transaction"]) == (None, None)
+    assert tuple(status[name] for name in names) == row
+    assert 1_000_000 < status["lag_bytes"] <= status["retained_bytes"]
+    assert (status["lost"], status["oldest_transaction"]) == (None, None)
     text = run("status", "plain")
     assert "safe_wal_size             without bound" in text
     assert "two_phase                 no" in text
 
-    half = str(db.value(f"SELECT '{found['confirmed_flush_lsn']}'::pg_lsn + 500000"))
-    assert f"was at {found['confirmed_flush_lsn']}, is now at" in run("advance", "plain", "--upto", half)
+    half = str(db.value(f"SELECT '{status['confirmed_flush_lsn']}'::pg_lsn + 500000"))
+    assert f"was at {status['confirmed_flush_lsn']}, is now at" in run("advance", "plain", "--upto", half)
     moved = json.loads(run("status", "--json", "plain"))
-    assert 0 < moved["lag_bytes"] < found["lag_bytes"]
+    assert 0 < moved["lag_bytes"] < status["lag_bytes"]
     run("advance", "plain")
     db.execute("CREATE PUBLICATION p FOR ALL TABLES")
     with Walsender(db.settings, "plain", PluginOptions(publication_names=("p",), proto_version=1)):
         eventually(lambda: json.loads(run("status", "--json", "plain"))["active_pid"] is not None)
         for action in ("drop", "advance"):
-            said = refused(action, "plain")
-            assert "[SLOT_IN_USE] replication slot 'plain' is in use by process" in said
-            assert said.count("\n") == 1
+            message = refused(action, "plain")
+            assert "[SLOT_IN_USE] replication slot 'plain' is in use by process" in message
+            assert message.count("\n") == 1
     eventually(lambda: json.loads(run("status", "--json", "plain"))["active_pid"] is None)
     assert run("drop", "plain") == "dropped the replication slot plain\n"
     assert db.value("SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'plain'") == 0
@@ -102,6 +102,6 @@ def test_an_error_of_the_server_is_one_line(
 
     monkeypatch.setattr("logicalrep.postgres.slots.creating.create_slot", refused)
     assert main(["slot", "create", "s", "--dsn", db18.dsn]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: [SERVER_ERROR] not today DETAIL: one line HINT: another")
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("error: [SERVER_ERROR] not today DETAIL: one line HINT: another")
+    assert message.count("\n") == 1

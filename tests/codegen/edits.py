@@ -39,7 +39,10 @@ class RowOf:
                 replace(
                     part,
                     fields=rows(part.name, part.fields),
-                    alternatives=tuple(replace(one, fields=rows(one.name, one.fields)) for one in part.alternatives),
+                    alternatives=tuple(
+                        replace(alternative, fields=rows(alternative.name, alternative.fields))
+                        for alternative in part.alternatives
+                    ),
                 )
                 for part in protocol.parts
             ),
@@ -54,9 +57,9 @@ def rows_of(protocol: Protocol) -> Iterator[RowOf]:
     for part in protocol.parts:
         for index, row in enumerate(part.fields):
             yield RowOf(part.name, index, f"{part.name}.{row.name}")
-        for one in part.alternatives:
-            for index, row in enumerate(one.fields):
-                yield RowOf(one.name, index, f"{part.name}.{one.name}.{row.name}")
+        for alternative in part.alternatives:
+            for index, row in enumerate(alternative.fields):
+                yield RowOf(alternative.name, index, f"{part.name}.{alternative.name}.{row.name}")
 
 
 def alone(protocol: Protocol, layout: str) -> Protocol:
@@ -64,18 +67,18 @@ def alone(protocol: Protocol, layout: str) -> Protocol:
     for message in protocol.messages:
         parts = _parts(protocol, message)
         names = {message.name, *(part.name for part in parts)}
-        names |= {one.name for part in parts for one in part.alternatives}
+        names |= {alternative.name for part in parts for alternative in part.alternatives}
         if layout in names:
             return replace(protocol, messages=(message,), parts=tuple(parts))
     raise KeyError(layout)
 
 
 def _parts(protocol: Protocol, layout: Message | Part) -> list[Part]:
-    found: list[Part] = []
+    parts: list[Part] = []
     for name in parts_used(layout.fields):
         part = protocol.part(name)
-        found += [part, *_parts(protocol, part)]
-    return found
+        parts += [part, *_parts(protocol, part)]
+    return parts
 
 
 Edit = Callable[[Rows, int], Rows]
@@ -83,7 +86,7 @@ Edit = Callable[[Rows, int], Rows]
 
 
 def changed(change: Callable[[Field], Field | None]) -> Edit:
-    """The edit by which a row is another, or gone."""
+    """The edit that replaces or removes a row."""
 
     def edit(rows: Rows, index: int) -> Rows:
         new = change(rows[index])
@@ -93,7 +96,7 @@ def changed(change: Callable[[Field], Field | None]) -> Edit:
 
 
 def replaced(**changes: Any) -> Edit:
-    """The edit by which attributes of a row are others."""
+    """The edit that replaces attributes of a row."""
     return changed(lambda row: replace(row, **changes))
 
 

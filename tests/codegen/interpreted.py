@@ -1,6 +1,6 @@
 """The access to memory of kernels in Python, each index checked: kernels run as they are written, without a compilation.
 
-Its import, before that of anything in columns, stands in for `logicalrep_runtime.columnar.memory` and `utf8`, which write
+Imported before anything in columns, it stands in for `logicalrep_runtime.columnar.memory` and `utf8`, which write
 instructions. A kernel of a changed spec is tried in a second so, where its compilation takes a dozen.
 """
 

@@ -53,8 +53,8 @@ def test_the_page_works(folder: Path) -> None:
     (folder / "runtime").mkdir()
     (folder / "runtime" / "logicalrep_runtime").symlink_to(ROOT / "src" / "logicalrep_runtime")
     without = "import sys\nfor name in ('logicalrep', 'logicalrep_protocol', 'codegen'): sys.modules[name] = None\n"
-    said = run(folder, "-c", without + use, path=[folder / "build", folder, folder / "runtime"])
-    assert said == example("docs/how-to/another-protocol.md", "52 16 00")
+    output = run(folder, "-c", without + use, path=[folder / "build", folder, folder / "runtime"])
+    assert output == example("docs/how-to/another-protocol.md", "52 16 00")
 
 
 AGREE = """
@@ -203,7 +203,7 @@ def test_a_session_keeps_blocks_facts_and_what_is_described(folder: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("file", "before", "after", "finding"),
+    ("file", "old", "new", "finding"),
     [
         ("protocol", "byte order: little", "byte order: middle", "'byte order' is 'middle'"),
         ("protocol", "package: weather_protocol\n", "", "the protocol has no 'package'"),
@@ -215,9 +215,9 @@ def test_a_session_keeps_blocks_facts_and_what_is_described(folder: Path) -> Non
         ("reading", "Int32\n", "Int32(30)\n", ".*Reading.length is always 30, .* is not always the same"),
     ],
 )
-def test_mistakes_have_their_places(folder: Path, file: str, before: str, after: str, finding: str) -> None:
+def test_mistakes_have_their_places(folder: Path, file: str, old: str, new: str, finding: str) -> None:
     path = folder / "weather" / f"{file}.yaml"
-    path.write_text(path.read_text("utf-8").replace(before, after, 1), "utf-8")
+    path.write_text(path.read_text("utf-8").replace(old, new, 1), "utf-8")
     with pytest.raises(SpecError, match=rf"{file}.yaml:\d+:\d+: {finding}"):
         load_project(folder / "weather")
 

@@ -55,18 +55,18 @@ def test_the_page_works(tmp_path: Path) -> None:
     protocol = (folder / "protocol.yaml").read_text("utf-8")
     keys = re.findall(r"at the end of `(\w+)`", STEPS["2"])
     for key, addition in zip(keys, additions, strict=True):
-        protocol, found = re.subn(
+        protocol, count = re.subn(
             rf"^{key}:\n(?:[ \t#].*\n)*",
             lambda section, more=addition: section[0] + more,  # type: ignore[misc]
             protocol,
             flags=re.MULTILINE,
         )
-        assert found == 1, key
+        assert count == 1, key
     (folder / "protocol.yaml").write_text(protocol, "utf-8")
     (folder / "sequence.yaml").write_text(message, "utf-8")
-    said = run_step(tmp_path, "3")
-    assert " message-added" in said
-    assert "0 wire, 0 api" in said
+    output = run_step(tmp_path, "3")
+    assert " message-added" in output
+    assert "0 wire, 0 api" in output
     assert "v5.py" in run_step(tmp_path, "4")
     (example,) = blocks("4", "python")
     run(tmp_path, sys.executable, "-c", example)

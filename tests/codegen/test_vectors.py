@@ -30,9 +30,9 @@ _CAPTURES = ROOT / "tests" / "captures" / "pg16" / "stream"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The vectors, of some captures only."""
-    made = tmp_path_factory.mktemp("vectors")
-    assert main(["vectors", str(made), "--captures", str(_CAPTURES)]) == 0
-    return made
+    path = tmp_path_factory.mktemp("vectors")
+    assert main(["vectors", str(path), "--captures", str(_CAPTURES)]) == 0
+    return path
 
 
 def vectors(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -66,16 +66,16 @@ def leaves(fields: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def plain(step: Any) -> Any:
     """A step's value as vectors have it."""
-    one, value = step.operation, step.value
-    if one.kind == "bytes":
+    operation, value = step.operation, step.value
+    if operation.kind == "bytes":
         return None if value is None else step.data.hex()
-    if one.kind == "text" or one.is_character:
+    if operation.kind == "text" or operation.is_character:
         return str(value)
-    return str(int(value)) if one.width == 8 else int(value)
+    return str(int(value)) if operation.width == 8 else int(value)
 
 
 def test_the_package_reads_every_vector(folder: Path) -> None:
-    found = 0
+    count = 0
     for protocol, vector in vectors(folder):
         if "refused" in vector:
             continue
@@ -88,20 +88,20 @@ def test_the_package_reads_every_vector(folder: Path) -> None:
         steps = walk(_LAYOUTS[protocol], vector["version"], data, facts=vector.get("session", {}), **arguments)
         read = [(step.path, plain(step)) for step in steps if step.operation.kind != "repeat"]
         assert read == list(leaves(vector["fields"])), vector["name"]
-        found += 1
-    assert found > 700
+        count += 1
+    assert count > 700
 
 
 def test_the_package_refuses_what_vectors_refuse_at_the_same_byte(folder: Path) -> None:
-    found = 0
+    count = 0
     for protocol, vector in vectors(folder):
         if "refused" in vector:
             with pytest.raises(DecodeError) as error:
                 parsed(protocol, vector)
             place = vector["refused"]
             assert (error.value.field, error.value.offset) == (place["field"], place["offset"]), vector
-            found += 1
-    assert found > 500
+            count += 1
+    assert count > 500
 
 
 def test_a_refusal_is_strict_where_the_page_does_not_ask_for_it(folder: Path) -> None:
@@ -124,13 +124,13 @@ def test_the_decoder_reads_every_sequence(folder: Path) -> None:
         decoder = Decoder(sequence["version"], **sequence["session"])
         for entry in sequence["messages"]:
             data = bytes.fromhex(entry["bytes"])
-            before = (decoder.block, dict(decoder.facts))
+            old_state = (decoder.block, dict(decoder.facts))
             if "refused" in entry:
                 with pytest.raises(DecodeError) as error:
                     decoder.decode(data)
                 place = entry["refused"]
                 assert (error.value.field, error.value.offset) == (place["field"], place["offset"]), entry
-                assert (decoder.block, decoder.facts) == before
+                assert (decoder.block, decoder.facts) == old_state
                 refused += 1
                 continue
             message = decoder.decode(data)
@@ -142,7 +142,7 @@ def test_the_decoder_reads_every_sequence(folder: Path) -> None:
             accepted += 1
     assert min(accepted, refused) > 200
     blocks = {
-        entry["state"]["block"] for each in content["sequences"] for entry in each["messages"] if "state" in entry
+        entry["state"]["block"] for steps in content["sequences"] for entry in steps["messages"] if "state" in entry
     }
     assert blocks == {"outside", "transaction", "prepared transaction", "stream"}
 
@@ -201,7 +201,9 @@ def test_each_message_part_and_alternative_of_each_version_has_vectors(folder: P
             for layout in layouts.messages:
                 if layout.since <= version:
                     named = {path.partition("[")[0].partition(".")[0] for path in seen[protocol, version, layout.name]}
-                    assert {one.name for one in layout.fields if one.since <= version <= (one.until or 9)} <= named
+                    assert {
+                        field.name for field in layout.fields if field.since <= version <= (field.until or 9)
+                    } <= named
     kinds = {
         cell["kind"]
         for _, vector in vectors(folder)
@@ -223,41 +225,41 @@ OPERATIONS = {
 """Every operation in each of its forms: vectors of each are read by `parse`, the Structs, the walk and the plain reader."""
 
 
-def _form(one: Any, operations: tuple[Any, ...]) -> str:
+def _form(operation: Any, operations: tuple[Any, ...]) -> str:
     """An operation and what is special about it."""
-    match one.kind:
-        case "measure" if not one.of:
+    match operation.kind:
+        case "measure" if not operation.of:
             return "measure of the message"
         case "measure":
-            measured = next(other for other in operations if other.name == one.of)
+            measured = next(other for other in operations if other.name == operation.of)
             return "measure of an item count" if measured.kind == "repeat" else "measure of a value"
         case "bytes":
-            forms = (("fixed size", one.size), ("null", one.nullable), ("measure", one.count))
-            form = next((form for form, there in forms if there), "end")
+            forms = (("fixed size", operation.size), ("null", operation.nullable), ("measure", operation.count))
+            form = next((form for form, applies in forms if applies), "end")
             return {
                 "fixed size": "bytes of a fixed size",
                 "null": "bytes or null",
                 "measure": "bytes by a measure",
             }.get(form, "bytes to the end")
         case "repeat":
-            return f"repeat {one.body.kind}{'' if one.count else ' until zero'}"
+            return f"repeat {operation.body.kind}{'' if operation.count else ' until zero'}"
         case "conditional":
-            return "conditional by a fact" if one.fact else "conditional by the next byte"
-    return str(one.kind)
+            return "conditional by a fact" if operation.fact else "conditional by the next byte"
+    return str(operation.kind)
 
 
 def test_each_operation_is_read_by_each_reader(folder: Path) -> None:
     """Together with the tests above, which read every vector with each of them."""
     read = {(protocol, vector["message"]) for protocol, vector in vectors(folder) if "fields" in vector}
-    found: set[str] = set()
+    forms: set[str] = set()
 
     def visit(protocol: Any, operations: tuple[Any, ...]) -> None:
-        for one in operations:
-            found.add(_form(one, operations))
-            inner = one.body if one.kind == "repeat" else one
-            found.add(inner.kind) if inner.kind in ("group", "choose") else None
-            if one.kind == "conditional":
-                visit(protocol, one.body)
+        for operation in operations:
+            forms.add(_form(operation, operations))
+            inner = operation.body if operation.kind == "repeat" else operation
+            forms.add(inner.kind) if inner.kind in ("group", "choose") else None
+            if operation.kind == "conditional":
+                visit(protocol, operation.body)
             elif inner.kind in ("group", "choose"):
                 part = protocol.parts[inner.part]
                 for layout in part.alternatives or (part,):
@@ -267,4 +269,4 @@ def test_each_operation_is_read_by_each_reader(folder: Path) -> None:
         for message in protocol.messages:
             assert (name, message.name) in read
             visit(protocol, message.operations)
-    assert found == OPERATIONS
+    assert forms == OPERATIONS

@@ -150,10 +150,10 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, pairs in ADDED.items():
         path = folder / "logicalrep" / name
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        for before, new in pairs:
-            start, found, end = text.partition(before) if before else (text, "", "")
-            assert found == before
-            text = start + before + new + end
+        for old, new in pairs:
+            start, separator, end = text.partition(old) if old else (text, "", "")
+            assert separator == old
+            text = start + old + new + end
         path.write_text(text, encoding="utf-8")
     return folder
 
@@ -183,6 +183,6 @@ def test_the_reference_shows_it(protocols: tuple[Protocol, ...]) -> None:
 
 def test_the_new_message_has_vectors(protocols: tuple[Protocol, ...]) -> None:
     protocol = next(protocol for protocol in protocols if protocol.blocks)
-    found = list(vectors(view(protocol, 5)))
-    assert any(vector.get("message") == "Sequence" for vector in found)
-    assert any("Compressed" in vector["name"] or "7a" in vector["bytes"] for vector in found)
+    new_vectors = list(vectors(view(protocol, 5)))
+    assert any(vector.get("message") == "Sequence" for vector in new_vectors)
+    assert any("Compressed" in vector["name"] or "7a" in vector["bytes"] for vector in new_vectors)

@@ -59,7 +59,7 @@ def replicate(database: Database, storage: Path) -> None:
 
 
 def query(spark: Any, database: Database, name: str, folder: Path) -> list[Any]:
-    """Let a query go on from its checkpoint; return the rows that it reads."""
+    """Resume a query from its checkpoint; return the rows that it reads."""
     options = {"dsn": database.dsn, "slot": name, "publication": "p", **QUERIES[name]}
     if options.get("mode") == "walsender":
         options["spool"] = str(folder / "spool")

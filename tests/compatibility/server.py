@@ -9,7 +9,7 @@ from logicalrep.postgres.local_server import LocalServer
 from tests.postgres.servers import Database, connect_writer, installation
 
 SLOTS = ["lake", "feed", "typed", "walsender"]
-"""The slots: that of the destination, and those of the streams."""
+"""The slots: the slot of the destination, and the slots of the streams."""
 SETUP = """
 CREATE TABLE plain (id int PRIMARY KEY, v text, n numeric(10,2), at timestamptz);
 CREATE TABLE whole (a int, v text);

@@ -31,36 +31,36 @@ def release(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def later(release: Path, spark: Any) -> Iterator[Database]:
-    """Yield the server of the files, with changes that the files have, and later ones that they lack."""
+def database(release: Path, spark: Any) -> Iterator[Database]:
+    """Yield the server of the files, with changes that the files have, and later changes that they lack."""
     with server() as database:
         write(release, spark, database)
         database.execute(*LATER.split(";\n"))
         yield database
 
 
-def test_a_destination_of_a_release_resumes(release: Path, later: Database) -> None:
+def test_a_destination_of_a_release_resumes(release: Path, database: Database) -> None:
     lake = release / "lake"
     storage = Storage(str(lake))
-    before = State.read(storage)
-    found = query_status(later.settings, storage)
-    assert found.paused_since is not None
-    assert found.lost is None
-    assert {name: table["state"] for name, table in found.tables.items()} == {
-        name: "loading" if name == "public.loading" else "following" for name in before.tables
+    old_state = State.read(storage)
+    status = query_status(database.settings, storage)
+    assert status.paused_since is not None
+    assert status.lost is None
+    assert {name: table["state"] for name, table in status.tables.items()} == {
+        name: "loading" if name == "public.loading" else "following" for name in old_state.tables
     }
     with pytest.raises(PausedError):
-        replicate(later, lake)
+        replicate(database, lake)
     resume(storage)
-    replicate(later, lake)
-    after = State.read(storage)
-    assert {name for name, table in after.tables.items() if table.load != before.tables[name].load} == {
+    replicate(database, lake)
+    new_state = State.read(storage)
+    assert {name for name, table in new_state.tables.items() if table.load != old_state.tables[name].load} == {
         "public.toasted",  # This was asked for.
         "public.loading",
     }
-    assert find_differences(later.dsn, str(lake), TABLES) == {}
+    assert find_differences(database.dsn, str(lake), TABLES) == {}
     kept = DeltaTable(str(lake / "public/kept")).to_pyarrow_table().to_pylist()
-    assert sorted((row["id"], row["v"]) for row in kept if not row["_deleted"]) == later.rows(
+    assert sorted((row["id"], row["v"]) for row in kept if not row["_deleted"]) == database.rows(
         "SELECT id, v FROM kept ORDER BY id"
     )
     assert sorted(row["id"] for row in kept if row["_deleted"]) == [8, 9]
@@ -78,8 +78,8 @@ def test_a_destination_of_a_release_resumes(release: Path, later: Database) -> N
 @pytest.mark.parametrize(
     "name", [name if name == "feed" else pytest.param(name, marks=pytest.mark.thorough) for name in QUERIES]
 )
-def test_a_query_continues(spark: Any, release: Path, later: Database, name: str) -> None:
-    rows = query(spark, later, name, release / name)
+def test_a_query_continues(spark: Any, release: Path, database: Database, name: str) -> None:
+    rows = query(spark, database, name, release / name)
     if name == "typed":
         assert Counter(row._change_type for row in rows) == Counter({"insert": 1, "update_postimage": 44})
         assert next(row.v for row in rows if row.id == 1000) == "later"

@@ -14,13 +14,13 @@ SOURCES = {"src": ["logicalrep_runtime", "logicalrep"], "generated": ["logicalre
 
 def _modules() -> dict[str, Path]:
     """Every module of ours by its name."""
-    found = {}
+    modules = {}
     for folder, packages in SOURCES.items():
         for package in packages:
             for path in sorted((ROOT / folder / package).rglob("*.py")):
                 name = ".".join(path.relative_to(ROOT / folder).with_suffix("").parts)
-                found[name.removesuffix(".__init__")] = path
-    return found
+                modules[name.removesuffix(".__init__")] = path
+    return modules
 
 
 MODULES = _modules()

@@ -101,13 +101,13 @@ def test_each_part_needs_its_own_libraries_alone() -> None:
 
 
 def test_spark_is_in_one_folder_of_the_pipeline() -> None:
-    found = {
+    packages = {
         module.rpartition(".")[0]
         for module, imported in imported_names().items()
         if _part(module) == "pipeline" and ("pyspark" in imported or any(_part(name) == "spark" for name in imported))
     }
     # One asks whether PySpark is there, by its name.
-    assert found == {"logicalrep.pipeline.engines.spark"}
+    assert packages == {"logicalrep.pipeline.engines.spark"}
 
 
 def _circle(imports: Mapping[str, set[str]]) -> list[str]:
@@ -120,8 +120,8 @@ def _circle(imports: Mapping[str, set[str]]) -> list[str]:
         if name in done:
             return []
         for other in sorted(imports.get(name, ())):
-            if found := visit(other, [*way, name]):
-                return found
+            if circle := visit(other, [*way, name]):
+                return circle
         done.add(name)
         return []
 
@@ -135,15 +135,15 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def test_no_sub_packages_import_each_other_in_a_circle() -> None:
-    """Other than a folder and one that lies in it."""
+    """A folder and its subfolders may import each other."""
     folders: dict[str, set[str]] = {}
     for module, imported in imported_names().items():
         folder = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
-        others = folders.setdefault(folder, set())
+        imported_folders = folders.setdefault(folder, set())
         for other in imported & MODULES.keys():
-            its = other if MODULES[other].name == "__init__.py" else other.rpartition(".")[0]
-            if not f"{its}.".startswith(f"{folder}.") and not f"{folder}.".startswith(f"{its}."):
-                others.add(its)
+            other_folder = other if MODULES[other].name == "__init__.py" else other.rpartition(".")[0]
+            if not f"{other_folder}.".startswith(f"{folder}.") and not f"{folder}.".startswith(f"{other_folder}."):
+                imported_folders.add(other_folder)
     assert _circle(folders) == []
 
 

@@ -1,4 +1,4 @@
-"""Errors are told apart by class or code, and never by their texts, which are for people."""
+"""Code tells errors apart by class or code, and never by their texts, which are for people."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def _questions(code: str) -> Iterator[int]:
                 asked = [value, *args]
             case _:
                 continue
-        if any(_is_text(one, errors) for one in asked):
+        if any(_is_text(operand, errors) for operand in asked):
             yield node.lineno
 
 
 def test_no_error_is_told_by_its_text() -> None:
-    found = {
+    comparisons = {
         f"{name}:{line}"
         for path in (ROOT / "src").rglob("*.py")
         if (name := path.relative_to(ROOT).as_posix()) not in _OF_SPARK
         for line in _questions(path.read_text("utf-8"))
     }
-    assert found == set()
+    assert comparisons == set()
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ _OF_PACKAGES_TO_COME = {"changing-the-protocol.md", "another-protocol.md"}
 
 
 def _programs() -> dict[str, str]:
-    """The examples as programs: those of README.md and library.md stand alone, those of a page in docs/, and the cells of a
-    notebook, go on from each other.
+    """The examples as programs: each example of README.md and library.md alone, and one program for all examples of a
+    page in docs/, or for all cells of a notebook.
     """
     programs = {f"readme_{index}": example for index, example in enumerate(examples("README.md", "python"), 1)}
     programs |= {f"library_{index}": text for index, text in enumerate(examples("docs/how-to/library.md", "python"), 1)}
     for page in sorted((ROOT / "docs").rglob("*.md")):
         if page.name not in {"library.md", *_OF_PACKAGES_TO_COME} and (
-            found := examples(str(page.relative_to(ROOT)), "python")
+            blocks := examples(str(page.relative_to(ROOT)), "python")
         ):
-            programs[f"docs_{page.stem}"] = "\n".join(found)
+            programs[f"docs_{page.stem}"] = "\n".join(blocks)
     for notebook in (ROOT / "examples").glob("*.ipynb"):
         programs[f"notebook_{notebook.stem}"] = "\n".join(cells(f"examples/{notebook.name}"))
     return programs

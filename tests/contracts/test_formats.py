@@ -15,31 +15,31 @@ EXEMPT = {"error_codes/replicate.py", "pipeline/schema/names.py"}
 
 
 def _modules_with(pattern: str) -> set[str]:
-    found = (path for path in SOURCES.rglob("*.py") if re.search(pattern, path.read_text("utf-8")))
-    return {path.relative_to(SOURCES).as_posix() for path in found}
+    paths = (path for path in SOURCES.rglob("*.py") if re.search(pattern, path.read_text("utf-8")))
+    return {path.relative_to(SOURCES).as_posix() for path in paths}
 
 
 def test_only_one_module_outside_of_deltas_names_its_log() -> None:
-    there = _modules_with(r"delta_log|DeltaLog|formats\.delta")
-    assert {name for name in there if not name.startswith("pipeline/formats/delta/")} - EXEMPT == {OPENING}
+    modules = _modules_with(r"delta_log|DeltaLog|formats\.delta")
+    assert {name for name in modules if not name.startswith("pipeline/formats/delta/")} - EXEMPT == {OPENING}
 
 
 def test_only_the_format_needs_delta_rs() -> None:
-    there = _modules_with(r"(?m)^ *(from|import) deltalake")
+    modules = _modules_with(r"(?m)^ *(from|import) deltalake")
     # The reading of tables for Spark is for people, and of no part of replicate.
-    assert {name for name in there if not name.startswith("pipeline/formats/delta/")} == {
+    assert {name for name in modules if not name.startswith("pipeline/formats/delta/")} == {
         "spark/frames/delta_tables.py"
     }
 
 
 def test_only_one_module_outside_of_icebergs_names_it() -> None:
-    there = _modules_with(r"(?m)^ *(from|import) pyiceberg|formats\.iceberg|IcebergTable")
-    assert {name for name in there if not name.startswith("pipeline/formats/iceberg/")} == {OPENING}
+    modules = _modules_with(r"(?m)^ *(from|import) pyiceberg|formats\.iceberg|IcebergTable")
+    assert {name for name in modules if not name.startswith("pipeline/formats/iceberg/")} == {OPENING}
 
 
 def test_storage_knows_no_format() -> None:
-    there = _modules_with(r"pipeline\.formats|deltalake|delta-rs")
-    assert {name for name in there if name.startswith("pipeline/storage/")} == set()
+    modules = _modules_with(r"pipeline\.formats|deltalake|delta-rs")
+    assert {name for name in modules if name.startswith("pipeline/storage/")} == set()
 
 
 def test_what_formats_share_knows_none_of_them() -> None:
@@ -49,7 +49,7 @@ def test_what_formats_share_knows_none_of_them() -> None:
 
 def test_rooms_beside_formats_ask_for_an_ability_and_never_for_a_formats_name() -> None:
     names = "|".join(FORMATS)
-    there = _modules_with(rf"""["']({names})["']""")
+    modules = _modules_with(rf"""["']({names})["']""")
     declared = {"pipeline/schema/table_formats.py"}
     # The name of an extra of the package is no format's.
-    assert {name for name in there if not name.startswith("pipeline/formats/")} - declared == {"options/extras.py"}
+    assert {name for name in modules if not name.startswith("pipeline/formats/")} - declared == {"options/extras.py"}

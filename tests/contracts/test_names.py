@@ -60,12 +60,12 @@ def _private(path: Path) -> Iterator[str]:
 
 
 def test_tests_use_public_names() -> None:
-    found = {
+    private_names = {
         path.relative_to(ROOT).as_posix(): names
         for path in sorted((ROOT / "tests").rglob("*.py"))
         if (names := list(_private(path)))
     }
-    assert found == {}
+    assert private_names == {}
 
 
 @pytest.mark.parametrize(

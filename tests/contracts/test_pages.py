@@ -18,8 +18,8 @@ def _prose(path: Path) -> str:
 
 def _links(path: Path) -> list[tuple[str, str]]:
     """Return the links within the repository: the file, empty for the page itself, and the heading."""
-    found = re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)", _prose(path))
-    return [(file, anchor) for file, anchor in found if file or anchor]
+    links = re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)", _prose(path))
+    return [(file, anchor) for file, anchor in links if file or anchor]
 
 
 def _anchors(path: Path) -> set[str]:
@@ -33,9 +33,9 @@ def _anchors(path: Path) -> set[str]:
 def test_links_of_pages_resolve(page: str) -> None:
     path = ROOT / page
     for file, anchor in _links(path):
-        there = path.parent / file if file else path
-        assert there.exists(), f"{page} links to {file}"
-        assert not anchor or anchor in _anchors(there), f"{page} links to {file}#{anchor}"
+        target = path.parent / file if file else path
+        assert target.exists(), f"{page} links to {file}"
+        assert not anchor or anchor in _anchors(target), f"{page} links to {file}#{anchor}"
 
 
 def test_no_page_of_docs_is_long() -> None:
@@ -50,12 +50,12 @@ def test_each_picture_of_docs_is_shown() -> None:
 
 def test_each_page_of_docs_is_found_from_the_readme() -> None:
     start = ROOT / "README.md"
-    found, left = {start}, [start]
-    while left:
-        path = left.pop()
+    reached, queue = {start}, [start]
+    while queue:
+        path = queue.pop()
         for file, _ in _links(path):
-            there = (path.parent / file).resolve()
-            if there.suffix == ".md" and there.is_file() and there not in found:
-                found.add(there)
-                left.append(there)
-    assert {path.resolve() for path in (ROOT / "docs").rglob("*.md")} - found == set()
+            target = (path.parent / file).resolve()
+            if target.suffix == ".md" and target.is_file() and target not in reached:
+                reached.add(target)
+                queue.append(target)
+    assert {path.resolve() for path in (ROOT / "docs").rglob("*.md")} - reached == set()

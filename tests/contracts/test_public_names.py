@@ -33,9 +33,9 @@ def _public(package: str) -> Iterator[tuple[str, Any]]:
     module = importlib.import_module(package)
     assert module.__all__
     for name in module.__all__:
-        found = getattr(module, name)
-        if not isinstance(found, ModuleType) and (inspect.isclass(found) or inspect.isfunction(found)):
-            yield name, found
+        member = getattr(module, name)
+        if not isinstance(member, ModuleType) and (inspect.isclass(member) or inspect.isfunction(member)):
+            yield name, member
 
 
 def _own_methods(cls: type) -> Iterator[tuple[str, Any]]:
@@ -59,24 +59,28 @@ def _raises(function: Any) -> bool:
 def test_what_is_public_is_explained(package: str) -> None:
     pytest.importorskip("pyspark")
     lacking = []
-    for name, found in _public(package):
-        text = found.__doc__ or ""
+    for name, member in _public(package):
+        text = member.__doc__ or ""
         # A dataclass without a docstring gets its signature as one.
         if not text or text.startswith(f"{name}("):
             lacking.append(f"{name}: a docstring")
-        if (inspect.isfunction(found) or hasattr(found, "__enter__")) and ">>> " not in text:
+        if (inspect.isfunction(member) or hasattr(member, "__enter__")) and ">>> " not in text:
             lacking.append(f"{name}: an example")
-        if inspect.isfunction(found) and _raises(found) and "Raises" not in text:
+        if inspect.isfunction(member) and _raises(member) and "Raises" not in text:
             lacking.append(f"{name}: its errors")
-        if inspect.isclass(found):
-            lacking += [f"{name}.{each}: a docstring" for each, code in _own_methods(found) if not inspect.getdoc(code)]
+        if inspect.isclass(member):
+            lacking += [
+                f"{name}.{method_name}: a docstring"
+                for method_name, code in _own_methods(member)
+                if not inspect.getdoc(code)
+            ]
     assert lacking == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_what_can_be_closed_is_a_context_manager(package: str) -> None:
     pytest.importorskip("pyspark")
-    for name, found in _public(package):
-        if inspect.isclass(found) and hasattr(found, "close"):
-            assert hasattr(found, "__enter__"), name
-            assert hasattr(found, "__exit__"), name
+    for name, member in _public(package):
+        if inspect.isclass(member) and hasattr(member, "close"):
+            assert hasattr(member, "__enter__"), name
+            assert hasattr(member, "__exit__"), name

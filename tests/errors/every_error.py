@@ -39,6 +39,6 @@ def every_error() -> Iterator[LogicalRepError]:
 
 
 def _subclasses(cls: type[LogicalRepError]) -> Iterator[type[LogicalRepError]]:
-    for each in cls.__subclasses__():
-        yield each
-        yield from _subclasses(each)
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)

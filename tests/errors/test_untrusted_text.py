@@ -179,11 +179,11 @@ def test_the_lines_of_status_are_safe(
     plain = dict.fromkeys(
         ("paused_since", "lag_seconds", "retained_bytes", "lag_bytes", "safe_wal_size", "load_snapshot")
     )
-    found = SimpleNamespace(
+    status = SimpleNamespace(
         **plain, has_begun=True, is_running=True, lsn="0/1", slot=NAME, lost=NAME, oldest_transaction=NAME, oldest_transaction_since=None,
         tables={str(TABLE): table}, to_json=lambda: {"slot": NAME},
     )  # fmt: skip
-    monkeypatch.setattr("logicalrep.pipeline.operate.status.query_status", lambda connection, storage: found)
+    monkeypatch.setattr("logicalrep.pipeline.operate.status.query_status", lambda connection, storage: status)
     assert main(["status", "--dsn", "host=/nowhere", "--to", str(tmp_path), *arguments]) == 0
     lines = capsys.readouterr().out.split("\n")
     assert lines == [visible(line) for line in lines]

@@ -38,7 +38,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert [found for found in done.stderr.splitlines() if "logicalrep.service" in found] == []
+    assert [message for message in done.stderr.splitlines() if "logicalrep.service" in message] == []
     assert done.returncode == 0, done.stderr
 
 

@@ -28,8 +28,8 @@ from tests.protocol.captured import capture_name, collected, read, selected
 pytestmark = needs_native
 
 
-def _reader(made: Any) -> Any:
-    return importlib.import_module("logicalrep_native").Reader(made)
+def _reader(message_table: Any) -> Any:
+    return importlib.import_module("logicalrep_native").Reader(message_table)
 
 
 def _captures() -> list[pytest.ParameterSet]:
@@ -52,20 +52,20 @@ def _sessions(path: Path) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
 
 def _damaged(data: bytes, chance: random.Random) -> bytes:
     """A message with a byte changed, taken out or put in, cut, or with another number in it."""
-    made = bytearray(data)
-    place = chance.randrange(len(made))
+    damaged = bytearray(data)
+    place = chance.randrange(len(damaged))
     match chance.randrange(5):
         case 0:
-            made[place] = chance.randrange(256)
+            damaged[place] = chance.randrange(256)
         case 1:
-            del made[place:]
+            del damaged[place:]
         case 2:
-            made.insert(place, chance.randrange(256))
+            damaged.insert(place, chance.randrange(256))
         case 3:
-            made[place : place + 4] = bytes(chance.choice((0, 1, 127, 128, 255)) for _ in range(4))
+            damaged[place : place + 4] = bytes(chance.choice((0, 1, 127, 128, 255)) for _ in range(4))
         case _:
-            del made[place : place + chance.randrange(1, 5)]
-    return bytes(made)
+            del damaged[place : place + chance.randrange(1, 5)]
+    return bytes(damaged)
 
 
 @pytest.mark.parametrize("path", _captures())
@@ -109,11 +109,15 @@ def _in_python(data: bytes, sender: Any) -> Any:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_message_has_a_program(version: int) -> None:
     """None is left to Python, as an operation of it were unknown."""
-    made = table(LOGICALREP, version, vars(VERSIONS[version]), "server")
-    assert [chr(tag) for tag, _ in made[1]] == [one.tag for one in LOGICALREP.messages if one.since <= version]
+    message_table = table(LOGICALREP, version, vars(VERSIONS[version]), "server")
+    assert [chr(tag) for tag, _ in message_table[1]] == [
+        message.tag for message in LOGICALREP.messages if message.since <= version
+    ]
     for sender in ("server", "client"):
-        made = table(WALSENDER, 1, vars(walsender), sender)
-        assert [chr(tag) for tag, _ in made[1]] == [one.tag for one in WALSENDER.messages if one.sender == sender]
+        message_table = table(WALSENDER, 1, vars(walsender), sender)
+        assert [chr(tag) for tag, _ in message_table[1]] == [
+            message.tag for message in WALSENDER.messages if message.sender == sender
+        ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +128,12 @@ class Nullable(Measure):
 
 
 def _with(first: Operation) -> tuple[str, list[str]]:
-    """The tags that a table has where an operation stands in Begin, and those of all messages."""
-    begin, *others = LOGICALREP.messages
+    """The tags of a table whose Begin has an additional operation, and the tags of all other messages."""
+    begin, *other_messages = LOGICALREP.messages
     changed = dataclasses.replace(begin, operations=(*begin.operations, first))
-    protocol = dataclasses.replace(LOGICALREP, messages=(changed, *others))
+    protocol = dataclasses.replace(LOGICALREP, messages=(changed, *other_messages))
     return "".join(chr(tag) for tag, _ in table(protocol, 4, vars(VERSIONS[4]), "server")[1]), [
-        one.tag for one in others
+        message.tag for message in other_messages
     ]
 
 
@@ -146,10 +150,10 @@ def _with(first: Operation) -> tuple[str, list[str]]:
     ids=lambda operation: type(operation).__name__,
 )
 def test_a_message_with_something_unknown_is_left_to_python(operation: Operation) -> None:
-    tags, others = _with(operation)
-    assert tags == "".join(others)
-    known, others = _with(Nullable(name="length", width=4, signed=True, of="value"))
-    assert known == "".join(["B", *others])
+    tags, other_tags = _with(operation)
+    assert tags == "".join(other_tags)
+    known_tags, other_tags = _with(Nullable(name="length", width=4, signed=True, of="value"))
+    assert known_tags == "".join(["B", *other_tags])
 
 
 def test_messages_with_ambiguous_tags_are_read_in_python() -> None:
@@ -230,13 +234,13 @@ def test_errors_other_than_of_the_bytes_are_passed_on() -> None:
 
 def test_a_table_of_another_form_is_refused() -> None:
     """Whatever stands in it: an exception, and never a crash, neither then nor when a reader was made all the same."""
-    made = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
+    message_table = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
     chance = random.Random(5)
     with_messages = [data for _, data, _ in _sessions(selected()[0])][:50]
     refused = read_all = 0
     for _ in range(3000):
         try:
-            read = _reader(altered(made, chance)).read
+            read = _reader(altered(message_table, chance)).read
         except (TypeError, ValueError, OverflowError):
             refused += 1
             continue
@@ -259,10 +263,10 @@ def test_an_instance_is_made_as_its_class_can_be_or_not_at_all(class_: Any) -> N
     )
     for make, data in zip(makers, (b"M\1", b"M"), strict=True):
         with suppress(TypeError, ValueError):
-            made = make()(data, "utf-8")
+            instance = make()(data, "utf-8")
             with suppress(AttributeError):
-                assert repr(made)
-            del made
+                assert repr(instance)
+            del instance
         gc.collect()
 
 
@@ -279,31 +283,31 @@ def test_nothing_is_leaked() -> None:
     chance = random.Random(1)
     sent = [(data, version, state) for version, data, state in messages]
     sent += [(_damaged(data, chance), version, state) for data, version, state in sent]
-    made = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
+    message_table = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
 
     def everything() -> None:
         for data, version, state in sent:
             VERSIONS[version].native_read(data, state["encoding"], state["streaming"], state["parallel"])
         for _ in range(10):
-            _reader(made)
+            _reader(message_table)
             with pytest.raises(ValueError, match="out of range"):
-                _reader((1, (*made[1][:-1], (255, (Wide, DESCRIPTORS, 0, (("text", 3),))))))
+                _reader((1, (*message_table[1][:-1], (255, (Wide, DESCRIPTORS, 0, (("text", 3),))))))
         gc.collect()
 
     for _ in range(3):
         everything()
-    before = sys.getallocatedblocks(), sys.getrefcount(None)
+    old_counts = sys.getallocatedblocks(), sys.getrefcount(None)
     for _ in range(5):
         everything()
-    after = sys.getallocatedblocks(), sys.getrefcount(None)
-    assert max(abs(now - then) for now, then in zip(after, before, strict=True)) < 100
+    new_counts = sys.getallocatedblocks(), sys.getrefcount(None)
+    assert max(abs(new_count - old_count) for new_count, old_count in zip(new_counts, old_counts, strict=True)) < 100
 
 
 def test_every_allocation_may_fail() -> None:
     testcapi = pytest.importorskip("_testcapi")
     if not hasattr(testcapi, "set_nomemory"):
         pytest.skip("this Python has no allocator for tests")
-    made = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
+    message_table = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
     first = {data[:1]: (version, data, state) for version, data, state in _sessions(_with_all_messages())}
     assert len(first) == 19
     messages = [VERSIONS[4].native_read(data, "utf-8", False, False) for _, data, _ in first.values()]
@@ -313,16 +317,16 @@ def test_every_allocation_may_fail() -> None:
         """Call it with each allocation failing once; return how many there are."""
         expected = function(*arguments)
         for number in range(1, 10_000):
-            found = error = None
+            returned = error = None
             testcapi.set_nomemory(number, number + 1)
             try:
-                found = function(*arguments)
+                returned = function(*arguments)
             except MemoryError as raised:
                 error = raised
             finally:
                 testcapi.remove_mem_hooks()
             if error is None:
-                assert type(found) is type(expected)
+                assert type(returned) is type(expected)
                 return number
         raise AssertionError("it never ends")
 
@@ -331,7 +335,7 @@ def test_every_allocation_may_fail() -> None:
         for _, data, state in first.values()
     )
     assert allocations > 19 * 3
-    assert failing(_reader(made).__class__, made) > 50
+    assert failing(_reader(message_table).__class__, message_table) > 50
 
 
 def _with_all_messages() -> Path:

@@ -35,8 +35,8 @@ def test_nothing_is_found_by_sanitizers(tmp_path: Path) -> None:
         pytest.skip("gcc has no libasan")
     sources = [str(path) for path in sorted((ROOT / "native" / "src").glob("*.c"))]
     include = f"-I{sysconfig.get_path('include')}"
-    made = str(tmp_path / "logicalrep_native.abi3.so")
-    command = [compiler, *_FLAGS, "-DPy_LIMITED_API=0x030B0000", include, "-fPIC", "-shared", *sources, "-o", made]
+    binary = str(tmp_path / "logicalrep_native.abi3.so")
+    command = [compiler, *_FLAGS, "-DPy_LIMITED_API=0x030B0000", include, "-fPIC", "-shared", *sources, "-o", binary]
     subprocess.run(command, check=True)
     # Python frees nothing of its own at its end, so leaks are what test_nothing_is_leaked counts.
     environment = os.environ | {
@@ -48,7 +48,7 @@ def test_nothing_is_found_by_sanitizers(tmp_path: Path) -> None:
     }
     tests = ["tests/native/test_reader.py", "-m", "not thorough", "-p", "no:cacheprovider", "-k", "not leaked"]
     program = (
-        f"import sys, logicalrep_native as n, pytest; assert n.__file__ == {made!r}; sys.exit(pytest.main({tests!r}))"
+        f"import sys, logicalrep_native as n, pytest; assert n.__file__ == {binary!r}; sys.exit(pytest.main({tests!r}))"
     )
     result = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=False

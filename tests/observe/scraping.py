@@ -22,10 +22,10 @@ def figures(address: str) -> dict[str, float]:
 
 def figures_of(families: Iterable[Metric]) -> dict[str, float]:
     """Return samples by name, or by name and the values of labels, other than the slot's, by the labels' names."""
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for family in families:
         for sample in family.samples:
             labels = sorted((name, value) for name, value in sample.labels.items() if name != "slot")
             assert sample.labels["slot"]
-            found[" ".join([sample.name, *(value for _, value in labels)])] = sample.value
-    return found
+            figures[" ".join([sample.name, *(value for _, value in labels)])] = sample.value
+    return figures

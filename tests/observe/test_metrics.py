@@ -28,12 +28,12 @@ def exposed(*figures: Figures) -> str:
 
 
 def test_every_figure_is_a_metric_of_its_slot() -> None:
-    found = figures_of(text_string_to_metric_families(exposed(ALL)))
-    assert {name.split()[0] for name in found} == {metric.name for metric in METRICS}
-    assert found[f"logicalrep_table_rows {ODD}"] == 10
-    assert found[f"logicalrep_table_unrepresentable_values {ODD}"] == 13
-    assert found["logicalrep_seconds_total spark"] == 0.5
-    assert found["logicalrep_errors_total load"] == 12
+    figures = figures_of(text_string_to_metric_families(exposed(ALL)))
+    assert {name.split()[0] for name in figures} == {metric.name for metric in METRICS}
+    assert figures[f"logicalrep_table_rows {ODD}"] == 10
+    assert figures[f"logicalrep_table_unrepresentable_values {ODD}"] == 13
+    assert figures["logicalrep_seconds_total spark"] == 0.5
+    assert figures["logicalrep_errors_total load"] == 12
     text = exposed(ALL, Figures(slot="b", lag_bytes=12))
     assert 'logicalrep_lag_bytes{slot="a"} 1.0\nlogicalrep_lag_bytes{slot="b"} 12.0\n' in text
     assert text.count('slot="b"') == 1

@@ -36,8 +36,8 @@ ORDERS = TableName("public", "Odd [bold] orders")
 
 def lines_of(stream: io.StringIO) -> list[str]:
     """Return the lines without the time that each begins with."""
-    found = [re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (.*)", line) for line in stream.getvalue().splitlines()]
-    return [match[1] for match in found if match is not None]
+    matches = [re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (.*)", line) for line in stream.getvalue().splitlines()]
+    return [match[1] for match in matches if match is not None]
 
 
 def load(observer: Observer, estimate: int, *copies: int) -> None:
@@ -180,7 +180,7 @@ def test_a_load_that_ended_before_it_was_announced_is_over(clock: list[float]) -
             observer.on_event(LoadsNeeded([ORDERS], "new table"))
             observer.on_event(CheckpointSaved(1, {str(ORDERS): TableFigures(state=Standing.LOADING)}))
             if isinstance(observer, Bars):
-                assert [each.description for each in observer.progress.tasks] == ["0 of 1 table loaded"]
+                assert [task.description for task in observer.progress.tasks] == ["0 of 1 table loaded"]
             observer.on_event(CheckpointSaved(2, {str(ORDERS): TableFigures(state=Standing.FOLLOWING)}))
             if isinstance(observer, Bars):
                 assert not observer.progress.tasks
@@ -196,7 +196,7 @@ def test_a_terminal_has_a_line_on_all_loads_and_no_bar_of_a_stopped_table() -> N
     with show_progress(stream) as observer:
         assert isinstance(observer, Bars)
         observer.on_event(StepStarted("reading the catalog"))
-        assert [each.description for each in observer.progress.tasks] == ["reading the catalog"]
+        assert [task.description for task in observer.progress.tasks] == ["reading the catalog"]
         other = TableName("public", "other")
         observer.on_event(LoadsNeeded([ORDERS, other], "new table"))
         observer.on_event(CopyStarted(ORDERS, 1000))
@@ -206,7 +206,7 @@ def test_a_terminal_has_a_line_on_all_loads_and_no_bar_of_a_stopped_table() -> N
         assert "rows, 25 %, " in bar.fields["figures"]
         observer.on_event(TableStopped(ORDERS, "a reason"))
         observer.on_event(RowsCopied(ORDERS, 250))
-        assert [each.description for each in observer.progress.tasks] == ["0 of 1 table loaded"]
+        assert [task.description for task in observer.progress.tasks] == ["0 of 1 table loaded"]
         observer.on_event(CopyStarted(other, 0))
         observer.on_event(CopyEnded(other, 7, 1.0))
         assert not observer.progress.tasks

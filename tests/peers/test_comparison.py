@@ -21,25 +21,25 @@ def _tables(document: str, head: str) -> dict[str, list[str]]:
     lines = iter((ROOT / document).read_text().splitlines())
     next(line for line in lines if line.startswith(head))
     next(lines)
-    found = {}
+    tables = {}
     for line in lines:
         if not line.startswith("|"):
             break
         name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
-        found[name] = cells
-    return found
+        tables[name] = cells
+    return tables
 
 
 def test_logicalrep_is_right_in_every_case(db18: Database, tmp_path: Path) -> None:
     cases = read_cases()
     for case in cases:
-        db18.execute(*case.before)
+        db18.execute(*case.setup)
     replicate_once(db18, tmp_path, unrepresentable="text")
     for case in cases:
-        db18.execute(*case.after)
+        db18.execute(*case.changes)
     replicate_once(db18, tmp_path, unrepresentable="text")
-    found = {case.name: compare(db18.connection, case.table, rows_of(tmp_path, case.table)) for case in cases}
-    assert found == {case.name: "right" for case in cases}
+    verdicts = {case.name: compare(db18.connection, case.table, rows_of(tmp_path, case.table)) for case in cases}
+    assert verdicts == {case.name: "right" for case in cases}
 
 
 def test_the_page_lists_every_case_with_logicalreps_result() -> None:
@@ -80,11 +80,11 @@ def test_differences_are_reported(db18: Database) -> None:
     assert said(("1", "0.1", ""), ("2", "three", "x")) == "wrong: `n` is `three`, not `3`"
 
 
-def _event(op: str, key: int | None, before: Any, after: Any, headers: dict[str, Any] | None = None) -> str:
+def _event(op: str, key: int | None, old_row: Any, new_row: Any, headers: dict[str, Any] | None = None) -> str:
     row: list[dict[str, Any]] = [{"field": "id", "type": "int32"}, {"field": "v", "type": "string"}]
-    row += [{"field": "c", "type": "int32", "default": 7}] if after and "c" in after else []
+    row += [{"field": "c", "type": "int32", "default": 7}] if new_row and "c" in new_row else []
     fields = [{"field": side, "fields": row} for side in ("before", "after")]
-    payload = {"op": op, "before": before, "after": after, "source": {"table": "t"}}
+    payload = {"op": op, "before": old_row, "after": new_row, "source": {"table": "t"}}
     key_json = None if key is None else {"payload": {"id": key}}
     parts = [key_json, {"schema": {"fields": fields}, "payload": payload}, headers or {}]
     return "\t".join(json.dumps(part) for part in parts)

@@ -46,16 +46,16 @@ def change_batch(described: TableDescription, changes: Sequence[Mapping[str, Any
     """
     names, old_kind = described.names, WHOLE_ROW if described.replica_identity is ReplicaIdentity.FULL else KEY
     old, new = (
-        [pa.array([(each.get(side) or {}).get(name) for each in changes], pa.string()) for name in names]
+        [pa.array([(change.get(side) or {}).get(name) for change in changes], pa.string()) for name in names]
         for side in ("before", "after")
     )
-    unsent = np.array([[name in each.get("unchanged", ()) for name in names] for each in changes], bool)
+    unsent = np.array([[name in change.get("unchanged", ()) for name in names] for change in changes], bool)
     numbers = [
-        np.array([_number(each.get(name, default)) for each in changes], np.int64)
+        np.array([_number(change.get(name, default)) for change in changes], np.int64)
         for name, default in (("commit_lsn", 1), ("ordinal", 0), ("commit_timestamp", 0), ("xid", 1))
     ]
-    ops = np.array([OPS[each["op"]] for each in changes], np.uint8)
-    kinds = np.array([old_kind if each.get("before") is not None else 0 for each in changes], np.uint8)
+    ops = np.array([OPS[change["op"]] for change in changes], np.uint8)
+    kinds = np.array([old_kind if change.get("before") is not None else 0 for change in changes], np.uint8)
     return ChangeBatch.of(described, ops, kinds, numbers, unsent.reshape(len(changes), len(names)), old, new)
 
 

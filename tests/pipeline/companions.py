@@ -18,15 +18,17 @@ ALL_COMPANIONS = TableSettings(deletes="soft", history=True, append=True)
 def companion_differences(
     db: Database, storage: Path, copies: list[str], kept: TableSettings, *, counts_versions: bool = True
 ) -> dict[str, str]:
-    """Return how the rows that are there now differ, also the versions of now, and the number of versions.
+    """Return the differences of the current rows, of the current versions, and of the number of versions.
 
-    The number is that of the changes as long as there is no other load.
+    Without another load there are as many versions as changes.
     """
     are_all = pc.scalar(True)
-    there_now = pc.field("_deleted") == pc.scalar(False) if kept.deletes == "soft" else are_all
-    found = find_differences(db.dsn, str(storage), copies, there_now=there_now)
+    condition = pc.field("_deleted") == pc.scalar(False) if kept.deletes == "soft" else are_all
+    differences = find_differences(db.dsn, str(storage), copies, condition=condition)
     if kept.history:
-        found |= find_differences(db.dsn, str(storage), copies, companion="~history", there_now=pc.field("_is_current"))
+        differences |= find_differences(
+            db.dsn, str(storage), copies, companion="~history", condition=pc.field("_is_current")
+        )
     for copy in copies if kept.append and counts_versions else ():
         loaded = pc.field("_valid_from_ordinal") >= 0
         uri = str(storage / copy.replace(".", "/"))
@@ -35,5 +37,5 @@ def companion_differences(
         begun, ended = versions.filter(loaded).num_rows, versions.filter(~pc.field("_is_current")).num_rows
         expected = changes["insert"] + changes["update_postimage"], changes["delete"] + changes["update_postimage"]
         if (begun, ended) != expected:
-            found[copy] = f"{begun} versions have begun and {ended} ended, and not {expected}"
-    return found
+            differences[copy] = f"{begun} versions have begun and {ended} ended, and not {expected}"
+    return differences

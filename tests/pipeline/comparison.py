@@ -21,7 +21,7 @@ def find_differences(
     storage_options: dict[str, str] | None = None,
     *,
     companion: str = "",
-    there_now: pc.Expression | None = None,
+    condition: pc.Expression | None = None,
 ) -> dict[str, str]:
     """Return what differs, by table; `tables` are `schema.table`, and the folders have their names as they are.
 
@@ -29,11 +29,11 @@ def find_differences(
         dsn: the server.
         storage: the destination.
         tables: the tables.
-        storage_options: those of the destination.
+        storage_options: the options of the destination's storage.
         companion: the end of the folders' names.
-        there_now: the condition of the rows that are compared, of which the server's columns are; None for all.
+        condition: the condition of the stored rows to compare, by the server's columns alone; None compares all rows.
     """
-    found = {}
+    differences = {}
     with psycopg.connect(
         dsn, options="-c TimeZone=UTC -c extra_float_digits=3 -c synchronize_seqscans=off"
     ) as connection:
@@ -41,23 +41,23 @@ def find_differences(
             schema, _, name = table.partition(".")
             source = source_rows(connection, schema, name)
             uri = f"{storage}/{schema}/{name}{companion}"
-            if there_now is None:
-                there = delta_rows(uri, storage_options)
+            if condition is None:
+                stored = delta_rows(uri, storage_options)
             else:
                 columns = connection.execute(_COLUMNS, (schema, name)).fetchall()
-                rows = read_table(uri, storage_options).filter(there_now)
-                there = counted(rows.select([column for (column,) in columns]))
-            missing, surplus = source - there, there - source
+                rows = read_table(uri, storage_options).filter(condition)
+                stored = counted(rows.select([column for (column,) in columns]))
+            missing, surplus = source - stored, stored - source
             if missing or surplus:
-                found[table] = (
+                differences[table] = (
                     f"{sum(missing.values())} rows of {sum(source.values())} are missing, {sum(surplus.values())} are "
                     f"too many; such as {list(missing)[:2]} and {list(surplus)[:2]}"
                 )
-    return found
+    return differences
 
 
 def source_rows(connection: psycopg.Connection[Any], schema: str, name: str) -> Counter[tuple[Any, ...]]:
-    """Return the rows of a server's table with their counts; values are texts, those of numbers and times by value."""
+    """Return the rows of a server's table with their counts; values are texts, but numbers and times compare by value."""
     return query_rows(connection, sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name)))
 
 

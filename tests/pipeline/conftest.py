@@ -19,8 +19,8 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     ids: set[int] = set()
 
     def visibility(connection: Connection) -> Visibility:
-        found = query_visibility(connection)
-        return Visibility(found.end, found.running | ids)
+        visible = query_visibility(connection)
+        return Visibility(visible.end, visible.running | ids)
 
     monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.query_visibility", visibility)
     return ids

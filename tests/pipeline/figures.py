@@ -21,8 +21,8 @@ SLOT = Slot(
 )  # fmt: skip
 
 
-def table_figures(state: str, version: int | None = None, **others: Any) -> TableFigures:
-    return TableFigures(state=Standing(state), version=version, **others)
+def table_figures(state: str, version: int | None = None, **fields: Any) -> TableFigures:
+    return TableFigures(state=Standing(state), version=version, **fields)
 
 
 def get_status(url: str) -> tuple[int, str]:

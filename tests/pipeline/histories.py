@@ -81,8 +81,8 @@ class History:
             self.rows.insert(at, old)
             return
         self.rows.append(new)
-        before = None if self.key is not None and self._key(old) == self._key(new) else old
-        self.add_change("update", before, new, ("big",) if keeps_big and self.key is not None else ())
+        old_row = None if self.key is not None and self._key(old) == self._key(new) else old
+        self.add_change("update", old_row, new, ("big",) if keeps_big and self.key is not None else ())
 
     def move(self, times: int) -> None:
         """Move one row to new keys many times, without sending its large value."""

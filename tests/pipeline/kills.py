@@ -16,29 +16,29 @@ class Killed(BaseException):
 
 
 class Kills:
-    """Ends a run at one of its writes: no thread of it writes any more."""
+    """Ends a run at one of its writes: from then on none of its threads writes."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._lock = threading.Lock()
-        self._left = 0
+        self._remaining = 0
         self.before_commit: Callable[[], None] = lambda: None
         for name in ("write", "create", "copy", "delete"):
             patch.setattr(Storage, name, self._counted(name, getattr(Storage, name)))
 
     def at(self, write: int) -> None:
         """Let the next run end at its write of this number, before it or, for an even number, after it."""
-        self._left, self._is_after = write, write % 2 == 0
+        self._remaining, self._is_after = write, write % 2 == 0
 
     def _counted(self, name: str, action: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*what: Any) -> Any:
             if name == "create":
                 self.before_commit()
             with self._lock:
-                self._left -= 1
-                left = self._left
-            if left > 0:
+                self._remaining -= 1
+                remaining = self._remaining
+            if remaining > 0:
                 return action(*what)
-            if left == 0 and self._is_after:
+            if remaining == 0 and self._is_after:
                 action(*what)
             raise Killed
 

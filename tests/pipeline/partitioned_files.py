@@ -27,31 +27,31 @@ def stored_table(storage: Path, folder: str) -> StoredTable:
 def files_of(storage: Path, folder: str = "public/orders") -> dict[tuple[Any, ...], int]:
     """Return the numbers of a table's files by their partitions, and prove that all of their rows belong there."""
     stored = stored_table(storage, folder)
-    found: dict[tuple[Any, ...], int] = {}
+    counts: dict[tuple[Any, ...], int] = {}
     for file in stored.files.values():
         rows = read_rows(stored.storage, stored.folder, file, stored.table.stored, stored.table.stored.names)
         assert {belongs(row, stored.table.settings.partition_by) for row in rows.to_pylist()} <= {file.partition}
         assert file.path.startswith("part-")
-        found[file.partition] = found.get(file.partition, 0) + 1
-    return found
+        counts[file.partition] = counts.get(file.partition, 0) + 1
+    return counts
 
 
 def belongs(row: dict[str, Any], by: tuple[str, ...]) -> tuple[Any, ...]:
     """Return a row's partition, computed in another way than the code does."""
-    found: list[Any] = []
+    values: list[Any] = []
     for text in by:
         transform, _, column = text.rstrip(")").rpartition("(")
         value = row[column.rpartition(", ")[2]]
         day = value.date() if isinstance(value, datetime) else value
         if value is None:
-            found.append(None)
+            values.append(None)
         elif transform == "day" or (not transform and isinstance(value, date)):
-            found.append((day - EPOCH).days)
+            values.append((day - EPOCH).days)
         elif transform == "month":
-            found.append((day.year - 1970) * 12 + day.month - 1)
+            values.append((day.year - 1970) * 12 + day.month - 1)
         elif transform == "bucket":
             data = value.encode() if isinstance(value, str) else int(value).to_bytes(8, "little", signed=True)
-            found.append((mmh3.hash(data) & 0x7FFFFFFF) % int(column.partition(",")[0]))
+            values.append((mmh3.hash(data) & 0x7FFFFFFF) % int(column.partition(",")[0]))
         else:
-            found.append(value)
-    return tuple(found)
+            values.append(value)
+    return tuple(values)

@@ -48,10 +48,10 @@ def read_delta(uri: str, storage_options: Mapping[str, str] | None = None, *, ve
         return reader.to_pyarrow_table()
     if storage_options:
         return polars.read_delta(uri, version=version, storage_options=dict(storage_options)).to_arrow()
-    found = pa.table(QueryBuilder().register("rows", reader).execute("SELECT * FROM rows").read_all())
+    rows = pa.table(QueryBuilder().register("rows", reader).execute("SELECT * FROM rows").read_all())
     # It has views of texts, which Arrow does not filter.
-    plain = [each.with_type(pa.string()) if each.type == pa.string_view() else each for each in found.schema]
-    return found.cast(pa.schema(plain))
+    plain = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in rows.schema]
+    return rows.cast(pa.schema(plain))
 
 
 def read_iceberg(uri: str, storage_options: Mapping[str, str] | None = None) -> pa.Table:
@@ -79,9 +79,9 @@ _OPTIONS = {
 
 def newest_metadata(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
     """Return the last version of an Iceberg table's metadata."""
-    found = _newest(uri, storage_options)
-    assert found is not None, uri
-    return found
+    path = _newest(uri, storage_options)
+    assert path is not None, uri
+    return path
 
 
 def _newest(uri: str, storage_options: Mapping[str, str] | None = None) -> str | None:
@@ -94,7 +94,7 @@ def _newest(uri: str, storage_options: Mapping[str, str] | None = None) -> str |
 
 
 _METADATA = re.compile(r"metadata/v?(\d+)(?:-.*)?\.metadata\.json")
-"""The names of a folder's versions, and of those of a catalog."""
+"""The names of metadata files in a folder and with a catalog."""
 
 
 def load_name(storage: Path, table: str) -> str:

@@ -92,12 +92,12 @@ def replicate_meanwhile(
 
         target = Lsn(str(db.value("SELECT pg_current_wal_insert_lsn()")))
 
-        def is_there() -> bool:
+        def is_caught_up() -> bool:
             assert not errors, errors
             state = State.read(Storage(str(storage), options.get("storage_options", {})))
             return state.lsn >= target and all(table.state == "following" for table in state.tables.values())
 
-        eventually(is_there, seconds=seconds)
+        eventually(is_caught_up, seconds=seconds)
 
     thread.start()
     try:

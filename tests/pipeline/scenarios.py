@@ -15,18 +15,18 @@ class Scenario:
 
     name: str
     """The schema."""
-    before: str
-    """The statements before the tables are loaded: those of a text end with `;` at the end of a line."""
+    setup: str
+    """The statements before the tables are loaded; a statement ends with `;` at the end of a line."""
     following: str = ""
-    """Those while they are followed."""
+    """The statements while replicate runs."""
     between: str = ""
-    """Those between two runs."""
+    """The statements between two runs."""
     tables: tuple[str, ...] = ()
     """The tables whose copies must be equal, and that a load never replaces."""
     loaded_again: tuple[str, ...] = ()
     """The tables whose copies must be equal, however they came to be so."""
     queries: Mapping[str, str] = field(default_factory=dict)
-    """The rows of those of them of which the copy does not have all, as a query."""
+    """For tables whose copy lacks some rows: the query of the copy's rows."""
     absent: tuple[str, ...] = ()
     """The relations that are not replicated."""
     since: int = 10

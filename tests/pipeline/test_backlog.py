@@ -27,7 +27,7 @@ def test_a_backlog_is_one_commit(db18: Database, tmp_path: Path, mode: str) -> N
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 5000) AS i")
     replicate_once(db18, tmp_path, limits=limits, write_mode=mode)
-    before = version_of(tmp_path)
+    version = version_of(tmp_path)
     for number in range(60):
         db18.execute(f"UPDATE t SET v = 'at {number}' WHERE id % 60 = {number} OR id % 59 = {number}")
         db18.execute(f"UPDATE t SET id = id + 10000 WHERE id % 97 = {number}")
@@ -35,6 +35,6 @@ def test_a_backlog_is_one_commit(db18: Database, tmp_path: Path, mode: str) -> N
         db18.execute(f"INSERT INTO t SELECT {number} * 100000 + i, 'new' FROM generate_series(90000, 90050) AS i")
     replicate_once(db18, tmp_path, limits=limits, write_mode=mode)
     # The run may write files anew after the batch.
-    commits = sorted((tmp_path / "public/t/_delta_log").glob("*.json"))[before + 1 :]
+    commits = sorted((tmp_path / "public/t/_delta_log").glob("*.json"))[version + 1 :]
     assert [path.read_text().count('"txn"') for path in commits].count(1) == 1
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}

@@ -174,7 +174,7 @@ def shop() -> Iterator[Database]:
 
 @contextmanager
 def replicate_on(master: str, arguments: list[str], folder: Path, environment: dict[str, str]) -> Iterator[Path]:
-    """Yield the output of the command on a cluster; at the end spark-submit alone is told to end, and all of it goes."""
+    """Yield the output of the command on a cluster; a signal to spark-submit alone ends all of its processes."""
     program, output = folder / "program.py", folder / "output"
     program.write_text(PROGRAM)
     submit = submission(master, program, *arguments, settings={"spark.executor.memory": "512m"})
@@ -225,13 +225,13 @@ def test_a_first_day(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixtu
     with start_object_store() as store, pytest.MonkeyPatch.context() as patch:
         for name, value in store.environment.items():
             patch.setenv(name, value)
-        there = ["--dsn", reader.dsn, "--to", LAKE]
+        connection_options = ["--dsn", reader.dsn, "--to", LAKE]
 
         # The person who sets it up: one script.
-        assert main(["check", "--print-sql", "--config", str(config), *there]) == 3
+        assert main(["check", "--print-sql", "--config", str(config), *connection_options]) == 3
         run_script(shop, capsys.readouterr().out)
-        assert main(["check", "--config", str(config), *there]) == 0
-        arguments = [*there, "--every", "0", "--config", str(config), "--call-on-stop", call]
+        assert main(["check", "--config", str(config), *connection_options]) == 0
+        arguments = [*connection_options, "--every", "0", "--config", str(config), "--call-on-stop", call]
         first, second = tmp_path / "first", tmp_path / "second"
         first.mkdir()
         second.mkdir()
@@ -241,7 +241,7 @@ def test_a_first_day(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixtu
 
         with cluster(first, 1) as master, replicate_on(master, arguments, first, store.environment) as output:
             eventually(
-                lambda: len(found := query_tables(store)) == 38 and {*found.values()} == {"following"}, seconds=600
+                lambda: len(states := query_tables(store)) == 38 and {*states.values()} == {"following"}, seconds=600
             )
             assert find_differences(shop.dsn, LAKE, [f"public.{name}" for name in COMPARED], store.options) == {}
 
@@ -281,8 +281,8 @@ def test_a_first_day(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixtu
 
         # All of it is started again: the master, its worker, and the command.
         shop.execute("DELETE FROM orders WHERE id < 51")
-        with cluster(second, 1) as master, replicate_on(master, arguments, second, store.environment) as again:
+        with cluster(second, 1) as master, replicate_on(master, arguments, second, store.environment) as second_output:
             eventually(lambda: has(51))
-            assert "resuming 38 tables from " in again.read_text()
-        for path in (output, again):
+            assert "resuming 38 tables from " in second_output.read_text()
+        for path in (output, second_output):
             assert "Traceback" not in path.read_text()

@@ -25,18 +25,18 @@ class Warnings(Observer):
     """Remembers what is warned of."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.texts: list[str] = []
 
     def on_event(self, event: RunEvent) -> None:
         match event:
             case WarningIssued(text):
-                self.said.append(text)
+                self.texts.append(text)
 
 
 def warned_of(db: Database, lake: Path, **options: Any) -> list[str]:
     observer = Warnings()
     replicate_with(settings(db, lake, once=True, **options), observer, engine=SequentialEngine())
-    return observer.said
+    return observer.texts
 
 
 def published(db: Database) -> object:
@@ -44,8 +44,8 @@ def published(db: Database) -> object:
 
 
 def test_an_excluded_table_is_not_published_not_loaded_and_said(shop: Database, tmp_path: Path) -> None:
-    said = warned_of(shop, tmp_path, exclude_tables=["audit,bare"])
-    assert said == ["excluded, so neither loaded nor replicated: public.audit, public.bare; their stored rows stay"]
+    warnings = warned_of(shop, tmp_path, exclude_tables=["audit,bare"])
+    assert warnings == ["excluded, so neither loaded nor replicated: public.audit, public.bare; their stored rows stay"]
     assert published(shop) == "customer,orders"
     assert find_differences(shop.dsn, str(tmp_path), OTHERS) == {}
     assert not (tmp_path / "public" / "audit").exists()
@@ -54,8 +54,8 @@ def test_an_excluded_table_is_not_published_not_loaded_and_said(shop: Database, 
 def test_a_later_run_excludes_a_table_and_the_next_one_has_it_again(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
     shop.execute("UPDATE audit SET what = 'before'")
-    said = warned_of(shop, tmp_path, exclude_tables=["audit"])
-    assert [text for text in said if text.startswith("excluded, so neither loaded nor replicated: public.audit;")]
+    warnings = warned_of(shop, tmp_path, exclude_tables=["audit"])
+    assert [text for text in warnings if text.startswith("excluded, so neither loaded nor replicated: public.audit;")]
     assert published(shop) == "customer,orders"
     shop.execute("DELETE FROM audit WHERE ctid IN (SELECT ctid FROM audit LIMIT 3)", "DELETE FROM orders WHERE id < 9")
     warned_of(shop, tmp_path, exclude_tables=["audit"])

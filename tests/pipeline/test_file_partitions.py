@@ -58,11 +58,11 @@ def execute(db: Database, statements: str) -> None:
 
 
 def differences(
-    db: Database, storage: Path, companion: str = "", there_now: pc.Expression | None = None
+    db: Database, storage: Path, companion: str = "", condition: pc.Expression | None = None
 ) -> dict[str, str]:
     # The table's own columns of its partitions are none of the server's.
-    there_now = pc.scalar(True) if there_now is None else there_now
-    return find_differences(db.dsn, str(storage), ["public.orders"], companion=companion, there_now=there_now)
+    condition = pc.scalar(True) if condition is None else condition
+    return find_differences(db.dsn, str(storage), ["public.orders"], companion=companion, condition=condition)
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -96,7 +96,7 @@ UPDATE orders SET region = NULL WHERE id = 1;
     for folder in ("public/orders", "public/orders~history", "public/orders~changes"):
         assert len(files_of(tmp_path, folder)) > 4
     assert len(files_of(tmp_path)) > len(loaded)
-    assert [each.result for each in verify(db18.settings, Storage(str(tmp_path)))] == ["equal"]
+    assert [verdict.result for verdict in verify(db18.settings, Storage(str(tmp_path)))] == ["equal"]
     read = logicalrep.read(tmp_path, "orders").polars()
     # The table's own columns of its partitions are none of its reader's.
     assert read.columns == ["id", "region", "created_at", "born", "v"]
@@ -180,7 +180,7 @@ def test_readers_of_iceberg_tables_find_the_partitions_and_open_no_other_files(
     # Each data file has the deletes of its partition alone.
     assert any(task.delete_files for task in planned)
     for task in all_files:
-        assert {each.partition for each in task.delete_files} <= {task.file.partition}
+        assert {file.partition for file in task.delete_files} <= {task.file.partition}
     ids = {row[0] for row in db18.rows(f"SELECT id FROM orders WHERE {where}")}
     assert ids == {*table.scan(row_filter=where).to_arrow()["id"].to_pylist()}
     assert len([*table.scan(row_filter="id = 7").plan_files()]) <= len(all_files) // 2
@@ -199,11 +199,11 @@ def test_other_partitions_are_a_rewrite_that_says_so(db18: Database, tmp_path: P
     assert replicate_for_warnings(db18, tmp_path, **options) == []
     db18.execute("UPDATE orders SET v = 'new' WHERE id % 5 = 0")
     config = {"tables": {"orders": {"partition_by": ["month(born)", "region"]}}}
-    (said,) = replicate_for_warnings(db18, tmp_path, config=config, **options)
+    (warning,) = replicate_for_warnings(db18, tmp_path, config=config, **options)
     assert re.fullmatch(
-        r"public.orders: partition_by changed to month\(born\), region: replicate rewrote \d files", said
+        r"public.orders: partition_by changed to month\(born\), region: replicate rewrote \d files", warning
     )
-    before = load_of_orders(tmp_path)
+    load = load_of_orders(tmp_path)
     assert [len(files_of(tmp_path, folder)) for folder in ("public/orders", "public/orders~history")] == [25, 25]
     assert differences(db18, tmp_path) == {}
     # A month is a text in Delta tables.
@@ -211,8 +211,8 @@ def test_other_partitions_are_a_rewrite_that_says_so(db18: Database, tmp_path: P
         months = {row["_born_month"] for row in delta(tmp_path).to_pyarrow_table().to_pylist()}
         assert months == {"1969-12", "1970-01", "1970-02", "1970-03", "1970-04"}
     assert replicate_for_warnings(db18, tmp_path, config=config, **options) == []
-    (said,) = replicate_for_warnings(db18, tmp_path, **options, config={"tables": {"orders": {"append": True}}})
-    assert "partition_by nothing" in said
+    (warning,) = replicate_for_warnings(db18, tmp_path, **options, config={"tables": {"orders": {"append": True}}})
+    assert "partition_by nothing" in warning
     assert {*files_of(tmp_path)} == {()}
     if format_ == "delta":
         assert delta(tmp_path).metadata().partition_columns == []
@@ -220,7 +220,7 @@ def test_other_partitions_are_a_rewrite_that_says_so(db18: Database, tmp_path: P
     db18.execute("ALTER TABLE orders DROP COLUMN born", "UPDATE orders SET v = 'last' WHERE id < 5")
     assert replicate_for_warnings(db18, tmp_path, **options, config={"tables": {"orders": {"append": True}}}) == []
     assert differences(db18, tmp_path) == {}
-    assert load_of_orders(tmp_path) == before
+    assert load_of_orders(tmp_path) == load
 
 
 def load_of_orders(storage: Path) -> str:

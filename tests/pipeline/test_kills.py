@@ -106,10 +106,10 @@ class Command:
             self._process.wait()
 
     def stop(self) -> None:
-        """Stop all processes, which know nothing of it, until `go_on`."""
+        """Stop all processes, which know nothing of it, until `resume_processes`."""
         self._signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def resume_processes(self) -> None:
         """Let the stopped processes go on."""
         self._signal(signal.SIGCONT)
 
@@ -130,8 +130,8 @@ class Migrations:
     """Random schema changes and changes of rows, on a connection that is opened again after the server was down."""
 
     def __init__(self, db: Database) -> None:
-        for each in SETUP.strip().split(";\n"):
-            db.execute(each)
+        for statement in SETUP.strip().split(";\n"):
+            db.execute(statement)
         self._db = db
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -169,7 +169,7 @@ def _overtake(db: Database, command: Command, other: Command) -> Command:
         eventually(lambda: is_read() or not other.is_alive())
         assert other.is_alive(), other.log()
         time.sleep(5)
-        command.go_on()
+        command.resume_processes()
         eventually(lambda: not command.is_alive())
     except BaseException:
         other.kill("")
@@ -212,7 +212,7 @@ def test_kills_lose_nothing_and_double_nothing(
     with create_database(major) as db:
         _kill_server(db, engine, [*more, "--index-size", "200"] if mode == "merge-on-read" else more, tmp_path)
     logs = [path.read_text() for path in tmp_path.rglob("large/_delta_log/*.json")]
-    has_marked = any('"deletionVector"' in each for each in logs) or any(tmp_path.rglob("large/deletes-*.parquet"))
+    has_marked = any('"deletionVector"' in log for log in logs) or any(tmp_path.rglob("large/deletes-*.parquet"))
     assert has_marked == (mode == "merge-on-read")
     assert any(tmp_path.rglob("*.run")) == (mode == "merge-on-read")
     if is_divided:
@@ -268,7 +268,7 @@ def _kill_server(db: Database, engine: str, options: Sequence[str], tmp_path: Pa
     # Tables whose files are divided may have columns of their own, of the partitions.
     lake, divided = str(tmp_path / "lake"), DIVIDED if "--config" in options else {}
     assert find_differences(db.dsn, lake, [name for name in TABLES if name not in divided]) == {}, command.log()
-    assert find_differences(db.dsn, lake, [*divided], there_now=pc.scalar(True)) == {}, command.log()
+    assert find_differences(db.dsn, lake, [*divided], condition=pc.scalar(True)) == {}, command.log()
     assert ended_by_itself <= KILLS // 4 + 1, command.log()
     assert writer.seeds >= KILLS
     assert migrations.count >= 20 * KILLS

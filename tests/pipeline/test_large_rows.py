@@ -81,11 +81,11 @@ def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path) ->
     (folder / "0000000000000200-0123456789abcdef.part").write_bytes(b"x")
     kept.append("public/t", TableChanges(batches=[inserts([7] * 3)]), Lsn(6000))
     kept.append("public/t", TableChanges(batches=[inserts([7] * 3, first=5500)]), Lsn(7000))
-    found = list(kept.changes("public/t"))
-    assert [end for end, _ in found] == [Lsn(5000), Lsn(7000)]
-    assert joined(found[0][1].batches) == whole
-    assert found[0][1].relations == (sent,)
-    assert found[1][1].num_rows == 3
+    parts = list(kept.changes("public/t"))
+    assert [end for end, _ in parts] == [Lsn(5000), Lsn(7000)]
+    assert joined(parts[0][1].batches) == whole
+    assert parts[0][1].relations == (sent,)
+    assert parts[1][1].num_rows == 3
     kept.forget("public/t", Lsn(5000))
     assert [path.name for path in folder.iterdir()] == [f"{7000:016X}-{0:016X}.parquet"]
     kept.forget("public/t")
@@ -155,17 +155,17 @@ def test_three_gigabytes_in_one_transaction(spark: Any, db18: Database, tmp_path
     expected = {(id_, length) for id_, length in db18.rows("SELECT id, length(v) FROM t")}
 
     def lengths(folder: str) -> list[tuple[int, int]]:
-        there = DeltaTable(str(tmp_path / folder)).to_pyarrow_dataset()
+        dataset = DeltaTable(str(tmp_path / folder)).to_pyarrow_dataset()
         return [
             (row["id"], len(row["v"]))
-            for batch in there.to_batches(columns=["id", "v"], batch_size=64)
+            for batch in dataset.to_batches(columns=["id", "v"], batch_size=64)
             for row in batch.to_pylist()
         ]
 
     for folder in ["public/t", *(["public/t~history", "public/t~changes"] if kept else [])]:
-        found = lengths(folder)
-        assert len(found) == len(expected) - (folder.endswith("~changes"))
-        assert set(found) <= expected
+        stored = lengths(folder)
+        assert len(stored) == len(expected) - (folder.endswith("~changes"))
+        assert set(stored) <= expected
     db18.execute("UPDATE t SET id = -id WHERE id > 2000")
     once()
     assert set(lengths("public/t")) == {(id_, length) for id_, length in db18.rows("SELECT id, length(v) FROM t")}

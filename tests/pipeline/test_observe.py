@@ -114,30 +114,30 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
         committed = time.time()
         caught_up()
         eventually(lambda: figures(heard.address)["logicalrep_lag_bytes"] == 0)
-        found, text = figures(heard.address), got(heard.address)
-        assert {name.split()[0] for name in found} == {
+        metrics, text = figures(heard.address), got(heard.address)
+        assert {name.split()[0] for name in metrics} == {
             metric.name for metric in METRICS if "replicate" in metric.sources
         } - {"logicalrep_retained_wal_limit_bytes", "logicalrep_load_snapshot_timestamp_seconds"}
-        assert found["logicalrep_lag_seconds"] == 0
-        assert found["logicalrep_changes_total"] == 9
-        assert found["logicalrep_batches_total"] in (1, 2)
+        assert metrics["logicalrep_lag_seconds"] == 0
+        assert metrics["logicalrep_changes_total"] == 9
+        assert metrics["logicalrep_batches_total"] in (1, 2)
         stages = {
-            stage: found[f"logicalrep_seconds_total {stage}"] for stage in ("server", "decoding", "applying", "spark")
+            stage: metrics[f"logicalrep_seconds_total {stage}"] for stage in ("server", "decoding", "applying", "spark")
         }
         assert all(seconds > 0 for seconds in stages.values()), stages
-        assert found["logicalrep_bytes_total"] > 9 * 20
-        assert found["logicalrep_restarts_total"] == 0
-        assert (found["logicalrep_mode walsender"], found["logicalrep_mode peek"]) == (1, 0)
-        assert time.time() - found["logicalrep_noted_timestamp_seconds"] < 15
-        assert found["logicalrep_table_rows_copied_total public.customer"] == 1000
-        assert found["logicalrep_table_rows_copied_total public.orders"] == 5000
-        assert found["logicalrep_table_rows public.customer"] == 993
-        last = found["logicalrep_last_commit_timestamp_seconds"]
-        assert began < found["logicalrep_table_last_commit_timestamp_seconds public.customer"] < last < committed
-        assert "logicalrep_table_last_commit_timestamp_seconds public.orders" not in found
-        assert found["logicalrep_table_version public.customer"] == 1
-        assert found["logicalrep_table_version public.audit"] == 0
-        assert [found[f"logicalrep_table_state {state} {script}"] for state in ("following", "loading", "stopped")] == [
+        assert metrics["logicalrep_bytes_total"] > 9 * 20
+        assert metrics["logicalrep_restarts_total"] == 0
+        assert (metrics["logicalrep_mode walsender"], metrics["logicalrep_mode peek"]) == (1, 0)
+        assert time.time() - metrics["logicalrep_noted_timestamp_seconds"] < 15
+        assert metrics["logicalrep_table_rows_copied_total public.customer"] == 1000
+        assert metrics["logicalrep_table_rows_copied_total public.orders"] == 5000
+        assert metrics["logicalrep_table_rows public.customer"] == 993
+        last = metrics["logicalrep_last_commit_timestamp_seconds"]
+        assert began < metrics["logicalrep_table_last_commit_timestamp_seconds public.customer"] < last < committed
+        assert "logicalrep_table_last_commit_timestamp_seconds public.orders" not in metrics
+        assert metrics["logicalrep_table_version public.customer"] == 1
+        assert metrics["logicalrep_table_version public.audit"] == 0
+        assert [metrics[f"logicalrep_table_state {state} {script}"] for state in ("following", "loading", "stopped")] == [
             1, 0, 0
         ]  # fmt: skip
         # A broken connection is made anew.
@@ -168,37 +168,37 @@ def test_the_log_of_replicate(shop: Database, tmp_path: Path, caplog: pytest.Log
         shop.execute("DELETE FROM customer WHERE id <= 7", "INSERT INTO moment VALUES (1, 'infinity')")
         eventually(lambda: any(record.levelname == "ERROR" for record in caplog.records))
     slot = shop.value("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")
-    said = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
-    batches = [text for name, level, text in said if (name, level) == ("logicalrep.batch", "INFO")]
+    records = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
+    batches = [text for name, level, text in records if (name, level) == ("logicalrep.batch", "INFO")]
     assert re.match(
         rf"batch slot={slot} mode=walsender changes=\d+ tables=\d seconds=[\d.]+ committed=\S+ lag_bytes=\d+ lag_seconds=",
         batches[0],
     )
-    others = [(level, text) for name, level, text in said if name == "logicalrep.replicate"]
-    assert ("INFO", f"loading slot={slot} table=public.moment estimate=0") in others
+    messages = [(level, text) for name, level, text in records if name == "logicalrep.replicate"]
+    assert ("INFO", f"loading slot={slot} table=public.moment estimate=0") in messages
     assert any(
         level == "INFO" and text.startswith(f"loaded slot={slot} table=public.customer rows=1000 ")
-        for level, text in others
+        for level, text in messages
     )
-    assert any(level == "WARNING" and text.startswith("public.bare ") for level, text in others)
-    (error,) = [text for level, text in others if level == "ERROR"]
+    assert any(level == "WARNING" and text.startswith("public.bare ") for level, text in messages)
+    (error,) = [text for level, text in messages if level == "ERROR"]
     assert error.startswith("public.moment is stopped: [COLUMN_VALUE]")
     caplog.clear()
     with pytest.raises(StateError):
         replicate_with(settings(shop, tmp_path, slot="another"), Observers())
-    (record,) = [each for each in caplog.records if each.levelno > logging.INFO]
+    (record,) = [log_record for log_record in caplog.records if log_record.levelno > logging.INFO]
     assert (record.name, record.levelname) == ("logicalrep.replicate", "ERROR")
     assert record.getMessage().startswith("[DESTINATION_DIFFERS] this destination is replicated with the slot")
 
 
 def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(time, "time", lambda: now[0])
+    clock = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
     observed = Observed()
 
     def sample(seconds: float, end: int) -> None:
         # The server's clock is an hour ahead.
-        now[0] = seconds
+        clock[0] = seconds
         observed.sample(replace(SLOT, sent_up_to=Lsn(end), time=datetime.fromtimestamp(seconds + 3600, UTC)))
 
     sample(1000, 5000)
@@ -216,7 +216,7 @@ def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPat
     observed.on_event(CheckpointSaved(5400, {}))
     assert observed.lag_seconds == 0
     # Nobody has heard from the server since.
-    now[0] = 2120
+    clock[0] = 2120
     assert (observed.lag_bytes, observed.lag_seconds) == (0, 100)
 
 
@@ -224,13 +224,13 @@ def test_figures_come_with_the_slot_and_count_from_zero() -> None:
     observed = Observed()
     assert observed.figures() == []
     observed.on_event(RunPrepared("s"))
-    (found,) = observed.figures()
-    assert (found.slot, found.bytes, found.restarts, found.seconds["server"]) == ("s", 0, 0, 0)
+    (figures,) = observed.figures()
+    assert (figures.slot, figures.bytes, figures.restarts, figures.seconds["server"]) == ("s", 0, 0, 0)
     # An engine that has ended, and the next one.
     for _ in range(2):
         TimedEngine(SequentialEngine(), observed.engine_time).run(time.sleep, [0.01], 0)
-    (found,) = observed.figures()
-    assert found.seconds["spark"] >= 0.02
+    (figures,) = observed.figures()
+    assert figures.seconds["spark"] >= 0.02
 
 
 def test_what_is_held_is_bounded() -> None:
@@ -252,14 +252,14 @@ def test_what_is_solved_goes_from_the_page(monkeypatch: pytest.MonkeyPatch) -> N
     observed.on_event(WarningIssued("public.a is public.b now"))
     observed.on_event(WaitReported("the server cannot be reached"))
     observed.on_event(WarningSolved("public.bare is not replicated"))
-    assert [each.text for each in observed.all_messages()] == [
+    assert [message.text for message in observed.all_messages()] == [
         "the server cannot be reached",
         "public.a is public.b now",
     ]
     # What is waited for is said again once a minute.
     began = time.time()
     monkeypatch.setattr(time, "time", lambda: began + 200)
-    assert [each.text for each in observed.all_messages()] == ["public.a is public.b now"]
+    assert [message.text for message in observed.all_messages()] == ["public.a is public.b now"]
 
 
 def test_a_table_that_became_replicable_is_no_longer_reported(shop: Database, tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_the_tables_of_the_page_are_searched_and_sorted() -> None:
         text = got(f"{address}?q=%22%3E%3Cscript%3E")
         assert "No table matches." in text
         assert "<script" not in text
-        # A page on which somebody types is not asked for again.
+        # The page is not refreshed while somebody types.
         assert ("refresh" in text, "refresh" in got(address)) == (False, True)
         assert "COLUMN_VALUE: In a destination of replicate correct the row" in text
 
@@ -346,10 +346,10 @@ def test_the_page_of_a_table_that_loads_and_one_that_is_stopped() -> None:
         assert stopped in read.texts
         assert str(SCRIPT) in read.texts
         assert "/lake/<b>" in read.texts
-        found = figures(address)
-        assert found["logicalrep_retained_wal_limit_bytes"] == SLOT.retained_bytes + 6000
+        metrics = figures(address)
+        assert metrics["logicalrep_retained_wal_limit_bytes"] == SLOT.retained_bytes + 6000
         since = datetime(2026, 1, 1, 10, 59, tzinfo=UTC)
-        assert found["logicalrep_load_snapshot_timestamp_seconds"] == since.timestamp()
+        assert metrics["logicalrep_load_snapshot_timestamp_seconds"] == since.timestamp()
         with pytest.raises(HTTPError, match="404"):
             got(f"{address}other")
         connection = http.client.HTTPConnection(address.split("/")[2], timeout=10)
@@ -427,7 +427,7 @@ tests:
           - {{labels: '{{alertname="LogicalrepLag"}}', value: 1}}
           - {{labels: '{{alertname="LogicalrepRetainedWal"}}', value: 1}}
           - {{labels: '{{alertname="LogicalrepNothingRead"}}', value: 1}}
-  # A process that is gone, and one that never comes to the slot.
+  # A process that has exited, and a process that never gets the slot.
   - interval: 1m
     input_series:
       - {{series: 'up{{job="logicalrep", instance="gone"}}', values: '1x5 0x24'}}

@@ -65,13 +65,13 @@ def address() -> Iterator[str]:
     )
     observed.on_event(WarningIssued("public.bare is not replicated: ALTER TABLE public.bare REPLICA IDENTITY FULL"))
     observed.sample(replace(SLOT, head=Lsn(123_456_789), sent_up_to=Lsn(123_456_789)))
-    now, changes = observed.samples[-1].time, 0
+    start, changes = observed.samples[-1].time, 0
     for number in range(1000):
         changes += int(4000 + 3000 * math.sin(number / 60))
-        observed.samples.append(Sample(now + 5 * number, int(5e6 * (1 + math.sin(number / 90)) ** 2), changes))
+        observed.samples.append(Sample(start + 5 * number, int(5e6 * (1 + math.sin(number / 90)) ** 2), changes))
     observed.changes = changes
-    with serve("0", observed.figures, {"/": partial(page, observed, "s3://lake-of-the-shop/production/shop")}) as found:
-        yield found
+    with serve("0", observed.figures, {"/": partial(page, observed, "s3://lake-of-the-shop/production/shop")}) as url:
+        yield url
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -132,10 +132,10 @@ class Hostile:
 
 @pytest.fixture
 def hostile(db: Database) -> Iterator[Hostile]:
-    made = Hostile(db)
-    yield made
-    made.file.unlink(missing_ok=True)
-    db.execute(f"DROP OWNED BY {made.role} CASCADE", f"DROP ROLE {made.role}")
+    role = Hostile(db)
+    yield role
+    role.file.unlink(missing_ok=True)
+    db.execute(f"DROP OWNED BY {role.role} CASCADE", f"DROP ROLE {role.role}")
 
 
 VALUES = {
@@ -166,8 +166,8 @@ def test_nobodys_code_runs_with_the_readers_rights(hostile: Hostile, tmp_path: P
     assert set(verdict_texts(verify_tables(db, tmp_path)).values()) == {"equal"}
     for name in names:
         rewrite(tmp_path, name, lambda rows: raise_values(rows, pa.array([True] * rows.num_rows)))
-    found = verify_tables(db, tmp_path, patience=5)
-    undecided = {name: str(each.reason) for name, each in found.items() if each.result != "different"}
+    verdicts = verify_tables(db, tmp_path, patience=5)
+    undecided = {name: str(verdict.reason) for name, verdict in verdicts.items() if verdict.result != "different"}
     assert undecided.keys() == UNSAFE
     assert all("TABLE_UNSAFE" in reason for reason in undecided.values()), undecided
     identity = Identity.read(Storage(str(tmp_path)))
@@ -236,7 +236,7 @@ def test_a_policy_makes_reading_fail_and_does_not_run(hostile: Hostile, tmp_path
     )
     hostile.execute("CREATE PUBLICATION p FOR TABLE by_policy; INSERT INTO by_policy VALUES (1, 1)")
     name = TableName("public", "by_policy")
-    # Neither the settings of the database nor those of the caller apply.
+    # Neither the database's settings nor the caller's settings apply.
     settings = ConnectionSettings(db.dsn, user=reader, options="-c row_security=on -c search_path=public")
     with closing(settings.connect()) as connection:
         assert connection.execute("SHOW search_path").fetchone() == ("",)

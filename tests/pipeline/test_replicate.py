@@ -182,9 +182,9 @@ def test_a_row_that_an_update_brings_into_a_row_filter_has_its_large_value(db18:
     db18.execute("UPDATE t SET grade = grade + 10 WHERE id < 5")
     replicate_once(db18, tmp_path, publication="p", table_settings=TableSettings(append=True))
     rows = read_table(str(tmp_path / "public/t")).sort_by("id")
-    assert [(each["id"], each["big"]) for each in rows.to_pylist()] == [each for each in wanted if each[0] != 5]
+    assert [(row["id"], row["big"]) for row in rows.to_pylist()] == [row for row in wanted if row[0] != 5]
     changes = read_table(str(tmp_path / "public/t~changes")).to_pylist()
-    assert {(each["_change_type"], each["big"], *each["_unchanged"]) for each in changes} == {("insert", None, "big")}
+    assert {(row["_change_type"], row["big"], *row["_unchanged"]) for row in changes} == {("insert", None, "big")}
 
 
 @pytest.mark.postgres
@@ -209,5 +209,5 @@ def test_updates_that_come_without_a_column_of_the_key_stop_their_table(tmp_path
         replicate_once(db, tmp_path, publication="p")
         db.execute("UPDATE t SET v = 0 WHERE a = 2", "DELETE FROM t WHERE a = 3")
         replicate_once(db, tmp_path, publication="p")
-        found = sorted((row["a"], row["v"]) for row in read_table(str(tmp_path / "public/t")).to_pylist())
-        assert found == sorted(db.rows("SELECT a, v FROM t"))
+        stored = sorted((row["a"], row["v"]) for row in read_table(str(tmp_path / "public/t")).to_pylist())
+        assert stored == sorted(db.rows("SELECT a, v FROM t"))

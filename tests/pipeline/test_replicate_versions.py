@@ -30,9 +30,9 @@ OF_PGBENCH = [f"public.pgbench_{name}" for name in ("accounts", "branches", "tel
 @contextmanager
 def run_pgbench(db: Database) -> Iterator[None]:
     """Make pgbench's tables, and let it change them while the context lasts."""
-    there = installation(db.major)
-    environment = os.environ | {"LD_LIBRARY_PATH": str(there.folder / "lib"), "PGUSER": "postgres"}
-    command = [str(there.bin / "pgbench"), "--host", str(db.server.folder), db.name]
+    postgres = installation(db.major)
+    environment = os.environ | {"LD_LIBRARY_PATH": str(postgres.folder / "lib"), "PGUSER": "postgres"}
+    command = [str(postgres.bin / "pgbench"), "--host", str(db.server.folder), db.name]
     subprocess.run([*command, "--initialize", "--quiet"], env=environment, check=True, capture_output=True)
     db.execute("ALTER TABLE pgbench_history REPLICA IDENTITY FULL")
     running = subprocess.Popen(
@@ -63,20 +63,20 @@ def test_many_tables_are_loaded_while_others_write_and_equal_then(db: Database, 
                 db.execute(f"UPDATE {name} SET v = {number} WHERE id = 1")
                 if number % 10 == 0:
                     workload.run(writer, number, 5)
-            known = {name if name != OF_WORKLOAD[-1] else 'public."Odd ""Näme"' for name in tables}
+            expected = {name if name != OF_WORKLOAD[-1] else 'public."Odd ""Näme"' for name in tables}
             # Those that got their identity after the start are published by a later look.
-            eventually(lambda: State.read(storage).tables.keys() == known)
+            eventually(lambda: State.read(storage).tables.keys() == expected)
             caught_up()
             versions = {name: table["version"] for name, table in query_status(db.settings, storage).tables.items()}
             for number in range(5):
                 db.execute(f"INSERT INTO t0 VALUES ({3 + number})", f"UPDATE t1 SET v = {number}")
                 caught_up()
         caught_up()
-        there = query_status(db.settings, storage)
-        assert there.is_running
+        status = query_status(db.settings, storage)
+        assert status.is_running
         # A table without changes gets no commit.
         assert {
-            name for name in names[2:] if there.tables[f"public.{name}"]["version"] != versions[f"public.{name}"]
+            name for name in names[2:] if status.tables[f"public.{name}"]["version"] != versions[f"public.{name}"]
         } == set()
         assert [verdict for verdict in verify(db.settings, storage) if verdict.result != "equal"] == []
     assert find_differences(db.dsn, str(tmp_path), tables) == {}
@@ -96,13 +96,13 @@ def test_a_transaction_of_a_million_rows_and_verify_in_little_memory(db16_and_18
         )
     replicate_once(db, tmp_path)
     rows = read_table(str(tmp_path / "public" / "large"))
-    found = (
+    totals = (
         rows.num_rows,
         pc.sum(rows["id"]).as_py(),
         pc.sum(rows["n"]).as_py(),
         pc.sum(pc.utf8_length(rows["v"])).as_py(),
     )
-    assert found == db.rows("SELECT count(*), sum(id), sum(n), sum(length(v)) FROM large")[0]
+    assert totals == db.rows("SELECT count(*), sum(id), sum(n), sum(length(v)) FROM large")[0]
     peaks = {}
     db.execute("UPDATE large SET v = 'z' WHERE id = -1")
     for name, code in (("small", 0), ("large", 5)):

@@ -1,4 +1,4 @@
-"""A first start by a role that owns nothing: all that is missing is told at once, and one script of SQL helps."""
+"""A first start by a role that owns nothing: replicate lists every unmet requirement, and one SQL script meets them."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_one_start_after_one_script(
 ) -> None:
     arguments = ["--dsn", reader.dsn, "--to", str(tmp_path)]
     assert main(["check", *arguments]) == 3
-    said = capsys.readouterr().out
-    findings = [line.split("]")[0][1:] for line in said.splitlines() if line.startswith("[")]
+    output = capsys.readouterr().out
+    findings = [line.split("]")[0][1:] for line in output.splitlines() if line.startswith("[")]
     assert findings == [
         "WAL_LEVEL",
         "ROLE_CANNOT_REPLICATE",
@@ -81,14 +81,14 @@ def test_one_start_after_one_script(
         "TABLE_NOT_READABLE",
         "PUBLICATION_NEEDED",
     ]
-    assert said.count("GRANT USAGE ON SCHEMA") == 2, said
+    assert output.count("GRANT USAGE ON SCHEMA") == 2, output
     # A partitioned table is named once, and not its partitions.
     for table in KEYLESS:
-        assert said.count(f"warning: {table} is not replicated") == 1
-    assert "root_1 is not replicated" not in said
+        assert output.count(f"warning: {table} is not replicated") == 1
+    assert "root_1 is not replicated" not in output
     assert main(["check", "--print-sql", *arguments]) == 3
     script = capsys.readouterr().out
-    assert said.endswith(f"\n\n{script}")
+    assert output.endswith(f"\n\n{script}")
     assert 'U&"of\\+00000Atwo \\\\ lines, a "" and \\+00001B"' in script
     assert "publish_generated_columns = stored" in script
     # The run itself refuses the same, and has made nothing.
@@ -99,8 +99,8 @@ def test_one_start_after_one_script(
     assert shop.rows("SELECT FROM pg_publication") == shop.rows("SELECT FROM pg_replication_slots") == []
     run_script(shop, script)
     assert main(["check", *arguments]) == 0
-    said = capsys.readouterr().out
-    assert said.splitlines()[-1] == "ready"
+    output = capsys.readouterr().out
+    assert output.splitlines()[-1] == "ready"
     replicate_once(reader, tmp_path)
     state = State.read(Storage(str(tmp_path)))
     assert {table.state for table in state.tables.values()} == {"following"}

@@ -146,7 +146,7 @@ def test_a_server_that_crashes_is_not_refused(tmp_path: Path, major: int, runs: 
     """The crash puts the slot back, after commits of tables and after other WAL."""
     lake = tmp_path / "lake"
     with replicated(major, lake) as db:
-        known = loads(lake)
+        previous_loads = loads(lake)
         for number in (4, 5):
             # While a transaction is open, the server has no reason to store the slot.
             with contextlib.closing(db.writer()) as writer:
@@ -167,25 +167,25 @@ def test_a_server_that_crashes_is_not_refused(tmp_path: Path, major: int, runs: 
                     db.execute(f"INSERT INTO t VALUES ({number + 10}, 'f')")
                     replicate_once(db, lake)
         assert find_differences(db.dsn, str(lake), ["public.t"]) == {}
-        assert loads(lake) == known
+        assert loads(lake) == previous_loads
 
 
 def test_commits_that_no_checkpoint_covers_are_proven_by_a_server_that_was_not_restarted(tmp_path: Path) -> None:
     """A killed process has committed to a table, and has not saved that in a checkpoint."""
     lake = tmp_path / "lake"
     with replicated(18, lake) as db:
-        before, known = state(lake), loads(lake)
+        previous_state, previous_loads = state(lake), loads(lake)
         # The process was killed before it acknowledged, too.
         with_server_away(db, lambda server: back_up(server, tmp_path / "copy"))
         db.execute("INSERT INTO t VALUES (4, 'lost')")
         replicate_once(db, lake)
         with_server_away(db, lambda server: put_back(server, tmp_path / "copy", past=state(lake).lsn))
         db.execute("INSERT INTO t VALUES (5, 'later')")
-        States(Storage(str(lake))).write(before)
+        States(Storage(str(lake))).write(previous_state)
         replicate_once(db, lake)
         assert find_differences(db.dsn, str(lake), ["public.t"]) == {}
-        assert loads(lake) != known
-        before, known = state(lake), loads(lake)
+        assert loads(lake) != previous_loads
+        previous_state, previous_loads = state(lake), loads(lake)
         slot = "SELECT pg_copy_logical_replication_slot(slot_name, 'kept') FROM pg_replication_slots"
         db.execute(slot, "INSERT INTO t VALUES (6, 'g')")
         replicate_once(db, lake)
@@ -195,10 +195,10 @@ def test_commits_that_no_checkpoint_covers_are_proven_by_a_server_that_was_not_r
             f"SELECT pg_copy_logical_replication_slot('kept', '{name}')",
             "SELECT pg_drop_replication_slot('kept')",
         )
-        States(Storage(str(lake))).write(before)
+        States(Storage(str(lake))).write(previous_state)
         replicate_once(db, lake)
         assert find_differences(db.dsn, str(lake), ["public.t"]) == {}
-        assert loads(lake) == known
+        assert loads(lake) == previous_loads
 
 
 LAST_COMMITS = {
@@ -244,7 +244,7 @@ def test_a_crash_after_a_commit_of_each_kind_is_not_refused(tmp_path: Path, majo
             "CREATE UNLOGGED TABLE unlogged (id int PRIMARY KEY)",
             "SELECT pg_replication_origin_create('o')",
         )
-        known, tables = loads(lake), ["public.t"]
+        previous_loads, tables = loads(lake), ["public.t"]
         for kind, statements in LAST_COMMITS.items():
             with contextlib.closing(db.writer()) as writer:
                 writer.execute("BEGIN")
@@ -261,7 +261,7 @@ def test_a_crash_after_a_commit_of_each_kind_is_not_refused(tmp_path: Path, majo
                 assert confirmed(db) < state(lake).lsn
                 replicate_once(db, lake)
                 assert find_differences(db.dsn, str(lake), tables) == {}, kind
-                assert loads(lake)["public.t"] == known["public.t"], kind
+                assert loads(lake)["public.t"] == previous_loads["public.t"], kind
 
 
 @pytest.mark.thorough

@@ -57,7 +57,7 @@ def loads(lake: Path) -> dict[str, str | None]:
 
 @contextmanager
 def upgrade(old: LocalServer) -> Iterator[LocalServer]:
-    """Stop a server, and yield the one that pg_upgrade makes of it."""
+    """Stop a server, and yield its successor, which pg_upgrade creates."""
     new = LocalServer(installation(18))
     try:
         new.create()
@@ -104,11 +104,11 @@ def test_an_upgraded_server_takes_the_place_of_the_first(tmp_path: Path, major: 
             assert delta_rows(str(tmp_path / "public/orders")) == rows
             replicate_once(new, tmp_path)
             assert find_differences(new.dsn, str(tmp_path), TABLES) == {}
-            known = loads(tmp_path)
+            previous_loads = loads(tmp_path)
             new.execute(*CHANGES, "INSERT INTO orders VALUES (1, 1, 1, NULL, 'upgraded')")
             replicate_once(new, tmp_path)
             assert find_differences(new.dsn, str(tmp_path), TABLES) == {}
-            assert loads(tmp_path) == known
+            assert loads(tmp_path) == previous_loads
             new.connection.close()
 
 
@@ -132,11 +132,11 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
             kept = "SELECT count(*) FROM pg_replication_slots WHERE failover AND synced AND NOT temporary"
             return standby.value(kept) == 1
 
-        # An existing slot becomes one that standbys keep.
+        # An existing slot becomes a failover slot.
         with replicate_meanwhile(primary, lake, failover=True) as caught_up:
             eventually(is_kept)
             caught_up()
-        known = loads(lake)
+        previous_loads = loads(lake)
         primary.execute(*CHANGES)
         head = primary.value("SELECT pg_current_wal_flush_lsn()")
         eventually(lambda: bool(standby.value(f"SELECT pg_last_wal_replay_lsn() >= '{head}'")))
@@ -145,10 +145,10 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
         standby.execute("SELECT pg_promote()", "INSERT INTO audit VALUES (NULL, 'after the failover')")
         servers = f"host={primary.server.folder},{local.folder} target_session_attrs=read-write"
         both = ConnectionSettings(f"{servers} user=postgres dbname=postgres")
-        now = ReplicateSettings(dsn=both, to=str(lake), once=True, failover=True)
-        replicate_with(now, Observers(), engine=SequentialEngine())
+        settings = ReplicateSettings(dsn=both, to=str(lake), once=True, failover=True)
+        replicate_with(settings, Observers(), engine=SequentialEngine())
         assert find_differences(standby.dsn, str(lake), TABLES) == {}
-        assert loads(lake) == known
+        assert loads(lake) == previous_loads
         standby.connection.close()
 
 
@@ -160,7 +160,7 @@ def test_a_server_that_lacks_commits_is_refused(tmp_path: Path) -> None:
         primary.connection.close()
         back_up(primary.server, tmp_path / "backup")
         primary.reconnect()
-        before = State.read(Storage(str(lake)))
+        previous_state = State.read(Storage(str(lake)))
         primary.execute(*CHANGES)
         replicate_once(primary, lake)
         primary.connection.close()
@@ -171,11 +171,11 @@ def test_a_server_that_lacks_commits_is_refused(tmp_path: Path) -> None:
         with pytest.raises(SlotError, match=r"\[WAL_DIVERGED\].*resync --all"):
             replicate_once(primary, lake)
         # A process that was killed may have noted less than a table has: the table's own LSN counts.
-        States(Storage(str(lake))).write(before)
-        known = loads(lake)
+        States(Storage(str(lake))).write(previous_state)
+        previous_loads = loads(lake)
         replicate_once(primary, lake)
-        assert loads(lake).keys() == known.keys()
-        assert not loads(lake).items() & known.items()
+        assert loads(lake).keys() == previous_loads.keys()
+        assert not loads(lake).items() & previous_loads.items()
         assert find_differences(primary.dsn, str(lake), TABLES) == {}
         primary.execute("INSERT INTO audit VALUES (NULL, 'later')")
         assert not resync(primary.settings, Storage(str(lake)), [])

@@ -1,4 +1,4 @@
-"""The server and its application go on as if nobody replicated: each way in which a reader could harm them."""
+"""replicate harms neither the server nor its application: a test for each way to harm them."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def test_no_commit_waits_for_it(tmp_path: Path) -> None:
         assert db.rows("SELECT FROM pg_publication") == db.rows("SELECT FROM pg_replication_slots") == []
         for mode, is_refused in (("walsender", True), ("auto", True), ("peek", False)):
             needs = Needs(slot="s", publications=("p",), create_slot=True, mode=mode)  # type: ignore[arg-type]
-            with pytest.raises(PreflightError) as found:
+            with pytest.raises(PreflightError) as failure:
                 check(db.connection, needs)
-            codes = [finding.code for finding in found.value.findings]
+            codes = [finding.code for finding in failure.value.findings]
             assert codes == ["SYNCHRONOUS_STANDBY"] * is_refused + ["PUBLICATION_MISSING"]
         remedy = re.search(r"run (ALTER SYSTEM .*) and (SELECT .*)\.$", str(raised.value))
         assert remedy is not None

@@ -136,11 +136,15 @@ def test_other_character_sets(tmp_path: Path, encoding: str) -> None:
 
 def begin(db: Database, scenarios: Iterable[Scenario]) -> list[Scenario]:
     """Make the tables of the scenarios that the server can have; return those."""
-    made = [each for each in scenarios if each.since <= db.major and (each is not COLLATIONS or has_icu(db))]
-    for scenario in made:
+    chosen = [
+        candidate
+        for candidate in scenarios
+        if candidate.since <= db.major and (candidate is not COLLATIONS or has_icu(db))
+    ]
+    for scenario in chosen:
         db.execute(f"CREATE SCHEMA {scenario.name}")
-    play(db, made, "before")
-    return made
+    play(db, chosen, "setup")
+    return chosen
 
 
 def has_icu(db: Database) -> bool:
@@ -163,7 +167,7 @@ def play(db: Database, scenarios: Iterable[Scenario], phase: str) -> None:
 
 def differences(db: Database, storage: Path, scenarios: Iterable[Scenario]) -> dict[str, str]:
     """Return how the copies differ from what the server has, by table."""
-    found = {}
+    mistakes = {}
     with psycopg.connect(db.dsn, options=_OPTIONS) as connection:
         for scenario in scenarios:
             for name in (*scenario.tables, *scenario.loaded_again):
@@ -173,17 +177,17 @@ def differences(db: Database, storage: Path, scenarios: Iterable[Scenario]) -> d
                     continue
                 folder = storage / table.replace(".", "/")
                 if not (folder / "_delta_log").exists():
-                    found[table] = "it is not there"
+                    mistakes[table] = "it is not there"
                     continue
                 query = sql.SQL(scenario.query(name))
-                expected, there = query_rows(connection, query), delta_rows(str(folder))
+                expected, stored = query_rows(connection, query), delta_rows(str(folder))
                 columns = [column.name for column in connection.execute(query).description or ()]
-                if there != expected or read_table(str(folder)).column_names != columns:
-                    found[table] = f"{[*expected - there][:5]} are missing, {[*there - expected][:5]} too many"
+                if stored != expected or read_table(str(folder)).column_names != columns:
+                    mistakes[table] = f"{[*expected - stored][:5]} are missing, {[*stored - expected][:5]} too many"
             for relation in scenario.absent:
                 if (storage / scenario.name / relation).exists():
-                    found[scenario.qualified(relation)] = "it is replicated"
-    return found
+                    mistakes[scenario.qualified(relation)] = "it is replicated"
+    return mistakes
 
 
 def loads(storage: Path, scenarios: Iterable[Scenario]) -> dict[str, str]:

@@ -61,7 +61,7 @@ def test_a_process_that_wakes_behind_another_one_ends_and_harms_nothing(shop: Da
     with start_replicating(shop, lake, tmp_path / "log") as first:
         eventually(lambda: len(State.read(storage).tables) == len(TABLES))
         eventually(lambda: all(table.state == "following" for table in State.read(storage).tables.values()))
-        # One that compiles a loop when it is stopped would be waited for.
+        # The test would have to wait for a process that compiles a loop when it is stopped.
         shop.execute("UPDATE customer SET city = 'Hof' WHERE id < 100")
         applied = Lsn(str(shop.value("SELECT pg_current_wal_insert_lsn()")))
         eventually(lambda: State.read(storage).lsn >= applied)
@@ -73,11 +73,11 @@ def test_a_process_that_wakes_behind_another_one_ends_and_harms_nothing(shop: Da
         with replicate_meanwhile(shop, lake) as caught_up:
             shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
             caught_up()
-            before = State.read(storage)
+            previous_state = State.read(storage)
             os.kill(first.pid, signal.SIGCONT)
             assert first.wait(300) != 0
             assert "[DESTINATION_HAS_WRITER]" in (tmp_path / "log").read_text()
-            assert State.read(storage).lsn >= before.lsn
+            assert State.read(storage).lsn >= previous_state.lsn
             shop.execute("DELETE FROM orders WHERE id % 7 = 0")
             caught_up()
     assert find_differences(shop.dsn, str(lake), TABLES) == {}

@@ -34,13 +34,13 @@ def test_the_tutorial(db18: Database, tmp_path: Path) -> None:
         return done.stdout
 
     first, altering, killing, verifying, dropping = (f"set -e\n{text}" for text in examples(_PAGE, "sh"))
-    server, reading, again = examples(_PAGE, "python")
+    server, reading, second_reading = examples(_PAGE, "python")
     compile(server, "server.py", "exec")
     shown = examples(_PAGE, "text")
     run("bash", "-c", first)
     assert run(sys.executable, "-c", reading) == shown[0]
     run("bash", "-c", altering)
-    assert run(sys.executable, "-c", f"import polars\n{again}") == shown[1]
+    assert run(sys.executable, "-c", f"import polars\n{second_reading}") == shown[1]
     run("bash", "-c", killing)
     assert run("bash", "-c", verifying) == shown[2]
     run("bash", "-c", dropping)

@@ -87,11 +87,11 @@ def test_statistics_leave_no_row_out(tmp_path: Path) -> None:
         if pa.types.is_nested(column.type):
             continue
         for number, value in enumerate(whole.column(column.name)):
-            found = rows_of.to_table(filter=pc.field(column.name) == value).column("id").to_pylist()
+            ids = rows_of.to_table(filter=pc.field(column.name) == value).column("id").to_pylist()
             expected = whole.filter(pc.field(column.name) == value).column("id").to_pylist()
-            assert sorted(found) == expected, (column.name, number)
+            assert sorted(ids) == expected, (column.name, number)
             is_nan = pa.types.is_floating(column.type) and value.as_py() != value.as_py()
-            assert (number in found) != is_nan, (column.name, number)
+            assert (number in ids) != is_nan, (column.name, number)
 
 
 @pytest.mark.parametrize("texts", [["x" * 40, "x" * 40 + "y", "y"], [chr(0x10FFFF) * 40, "a"], ["", "ä" * 33]])

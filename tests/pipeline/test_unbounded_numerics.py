@@ -27,14 +27,14 @@ from tests.waiting import eventually
 CONFIG = {"tables": {"t": {"numeric": {"price": "decimal(20,4)", "ratio": "double", "id": "double", "other": "text"}}}}
 
 
-def there(folder: Path, table: str = "t") -> list[tuple[object, ...]]:
+def stored_rows(folder: Path, table: str = "t") -> list[tuple[object, ...]]:
     rows = read_table(str(folder / "public" / table)).to_pylist()
     return sorted((tuple(row.values()) for row in rows), key=str)
 
 
 @pytest.fixture(params=[True, False], ids=["compiled loops", "no compiled loops"])
 def are_compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have small tables loaded as on a machine that has compiled loops, and as on one that has none."""
+    """Load small tables with compiled loops, and without compiled loops."""
     monkeypatch.setattr(copying, "are_loops_compiled", lambda: request.param)
 
 
@@ -47,11 +47,11 @@ def test_a_table_has_its_numbers_in_the_types_of_its_settings(db18: Database, tm
         "INSERT INTO u VALUES (1, 12345678901234567890.5)",
     )
     replicate_once(db18, tmp_path, config=CONFIG, numeric="decimal(38,6)")
-    assert there(tmp_path) == [
+    assert stored_rows(tmp_path) == [
         ("1", Decimal("1.5000"), 0.1, "1.0", Decimal("2.50")),
         ("2.0", None, pytest.approx(float("nan"), nan_ok=True), "NaN", None),
     ]
-    assert there(tmp_path, "u") == [(1, Decimal("12345678901234567890.500000"))]
+    assert stored_rows(tmp_path, "u") == [(1, Decimal("12345678901234567890.500000"))]
     db18.execute(
         "UPDATE t SET price = -7, ratio = 1e20 WHERE id = 1",
         "INSERT INTO t VALUES (3, 0.0001, 'Infinity', 1e-3, 0)",
@@ -59,17 +59,17 @@ def test_a_table_has_its_numbers_in_the_types_of_its_settings(db18: Database, tm
         "INSERT INTO u VALUES (2, 0.000001000)",
     )
     replicate_once(db18, tmp_path, config=CONFIG, numeric="decimal(38,6)")
-    assert there(tmp_path) == [
+    assert stored_rows(tmp_path) == [
         ("1", Decimal("-7.0000"), 1e20, "1.0", Decimal("2.50")),
         ("3", Decimal("0.0001"), float("inf"), "0.001", Decimal("0.00")),
     ]
-    assert there(tmp_path, "u")[1] == (2, Decimal("0.000001"))
+    assert stored_rows(tmp_path, "u")[1] == (2, Decimal("0.000001"))
     assert find_differences(db18, tmp_path) == {}
 
 
 def find_differences(db: Database, folder: Path) -> dict[str, Verdict]:
     verdicts = verify(ConnectionSettings(db.dsn), Storage(str(folder)))
-    return {str(each.table): each for each in verdicts if each.result != "equal"}
+    return {str(verdict.table): verdict for verdict in verdicts if verdict.result != "equal"}
 
 
 @pytest.mark.usefixtures("are_compiled")
@@ -87,8 +87,8 @@ def test_a_number_that_does_not_fit_is_treated_as_all_such_values(
     db18.execute(*(insert.format(name) for name in names))
     with pytest.raises(TablesStoppedError, match=r"1.2345.*numeric|numeric.*1.2345"):
         replicate_once(db18, tmp_path, config={"tables": tables})
-    assert there(tmp_path, "n") == [(1, None), (2, None), (3, None), (4, Decimal("1.50"))]
-    assert there(tmp_path, "t") == [
+    assert stored_rows(tmp_path, "n") == [(1, None), (2, None), (3, None), (4, Decimal("1.50"))]
+    assert stored_rows(tmp_path, "t") == [
         (1, None, "1.2345"), (2, None, "123456"), (3, None, "NaN"), (4, Decimal("1.50"), None)
     ]  # fmt: skip
     assert find_differences(db18, tmp_path).keys() == {"public.e"}
@@ -108,8 +108,8 @@ def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_pa
         "INSERT INTO t VALUES (1, 1.2345, 'infinity'), (2, 123456, NULL), (3, 1, NULL)",
         "INSERT INTO past VALUES (1, '2026-01-01')",
     )
-    said = replicate_for_warnings(db18, tmp_path, config=config)
-    assert [text for text in said if "do not fit" in text] == [
+    warnings = replicate_for_warnings(db18, tmp_path, config=config)
+    assert [text for text in warnings if "do not fit" in text] == [
         "public.t: 2 values of v do not fit decimal(5,2): they are NULL, with their texts in v_text; status counts "
         "them, and later ones too",
         "public.t: 1 values of d do not fit date: they are NULL, with their texts in d_text; status counts "
@@ -121,16 +121,16 @@ def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_pa
         "UPDATE t SET v = 'NaN' WHERE id = 3", "INSERT INTO t VALUES (4, 9999, NULL)", "DELETE FROM t WHERE id = 1"
     )
     db18.execute("INSERT INTO past VALUES (2, 'infinity')", "UPDATE past SET d = '-infinity' WHERE id = 1")
-    said = replicate_for_warnings(db18, tmp_path, config=config)
-    assert [text for text in said if "do not fit" in text] == [
+    warnings = replicate_for_warnings(db18, tmp_path, config=config)
+    assert [text for text in warnings if "do not fit" in text] == [
         "public.past: 2 values of d do not fit date: they are NULL; status counts them, and later ones too"
     ]
     assert counts() == {"public.t": {"v": 4, "d": 1}, "public.past": {"d": 2}}
     assert [text for text in replicate_for_warnings(db18, tmp_path, config=config) if "do not fit" in text] == []
     # A load counts anew.
     resync(ConnectionSettings(db18.dsn), Storage(str(tmp_path)), [TableName("public", "t")])
-    said = replicate_for_warnings(db18, tmp_path, config=config)
-    assert [text[:24] for text in said if "do not fit" in text] == ["public.t: 3 values of v "]
+    warnings = replicate_for_warnings(db18, tmp_path, config=config)
+    assert [text[:24] for text in warnings if "do not fit" in text] == ["public.t: 3 values of v "]
     assert counts()["public.t"] == {"v": 3}
     assert find_differences(db18, tmp_path) == {}
 
@@ -143,11 +143,11 @@ def test_schema_changes(db18: Database, tmp_path: Path) -> None:
     replicate_once(db18, tmp_path, config=config)
     db18.execute("ALTER TABLE t ADD c numeric DEFAULT 2.50", "UPDATE t SET a = 3.25 WHERE id = 2")
     replicate_once(db18, tmp_path, config=config)
-    assert there(tmp_path) == [(1, Decimal("1.500"), 0.1, "2.50"), (2, Decimal("3.250"), 2.0, "2.50")]
-    # The text of a value that no statement wrote anew is the server's, and not that of its decimal.
+    assert stored_rows(tmp_path) == [(1, Decimal("1.500"), 0.1, "2.50"), (2, Decimal("3.250"), 2.0, "2.50")]
+    # A value that no statement wrote anew has the server's text, not its decimal's text.
     db18.execute("ALTER TABLE t RENAME a TO d", "UPDATE t SET d = 7 WHERE id = 2")
     replicate_once(db18, tmp_path, config={"tables": {"t": {"numeric": {"b": "double"}}}})
-    assert there(tmp_path) == [(1, "1.5", 0.1, "2.50"), (2, "7", 2.0, "2.50")]
+    assert stored_rows(tmp_path) == [(1, "1.5", 0.1, "2.50"), (2, "7", 2.0, "2.50")]
     assert find_differences(db18, tmp_path) == {}
 
 
@@ -158,10 +158,10 @@ def test_a_column_renamed_while_it_is_followed_has_the_type_of_its_new_name(db18
         caught_up()
         db18.execute("ALTER TABLE t RENAME a TO d", "UPDATE t SET d = 7 WHERE id = 2")
         caught_up()
-        eventually(lambda: there(tmp_path) == [(1, "1.5"), (2, "7")])
+        eventually(lambda: stored_rows(tmp_path) == [(1, "1.5"), (2, "7")])
         db18.execute("ALTER TABLE t RENAME d TO a", "UPDATE t SET a = 8 WHERE id = 2")
         caught_up()
-        eventually(lambda: there(tmp_path) == [(1, Decimal("1.500")), (2, Decimal("8.000"))])
+        eventually(lambda: stored_rows(tmp_path) == [(1, Decimal("1.500")), (2, Decimal("8.000"))])
     assert find_differences(db18, tmp_path) == {}
 
 

@@ -1,4 +1,4 @@
-"""Columns of texts, each of which comes with the first value that its column's type cannot hold, and stays."""
+"""Text columns: a column gets a text column with its first value that its type cannot hold, and keeps it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def columns(folder: Path) -> list[str]:
     return [name for name in read_table(str(folder)).column_names if name[0] != "_"]
 
 
-def there(folder: Path, *names: str) -> list[tuple[Any, ...]]:
+def stored_rows(folder: Path, *names: str) -> list[tuple[Any, ...]]:
     """Return columns of the rows that are there now."""
     table = read_table(str(folder))
     if "_deleted" in table.column_names:
@@ -53,7 +53,7 @@ def there(folder: Path, *names: str) -> list[tuple[Any, ...]]:
 
 
 def results(db: Database, destination: Path) -> set[str]:
-    return {each.result for each in verify(ConnectionSettings(db.dsn), Storage(str(destination)))}
+    return {verdict.result for verdict in verify(ConnectionSettings(db.dsn), Storage(str(destination)))}
 
 
 def load_of(destination: Path, folder: str, format: FormatName = "delta") -> str:
@@ -82,13 +82,13 @@ def test_the_text_column_appears_with_the_first_unrepresentable_value(
         "UPDATE t SET day = '-infinity', at = 'infinity' WHERE id = 7",
         "UPDATE t SET at = '2026-01-02' WHERE id = 7",
     )
-    said = replicate_for_warnings(db18, tmp_path, **options)
-    assert "public.t: 2 values of day do not fit date: they are NULL, with their texts in day_text" in str(said)
+    warnings = replicate_for_warnings(db18, tmp_path, **options)
+    assert "public.t: 2 values of day do not fit date: they are NULL, with their texts in day_text" in str(warnings)
     for folder in folders:
         assert sorted(columns(folder)) == ["at", "at_text", "day", "day_text", "id", "n"]
-        found = there(folder, "id", "at_text", "day_text")
-        assert [row for row in found if row[1:] != (None, None)] == [(5, "infinity", None), (7, None, "-infinity")]
-        assert len(found) == 19
+        rows = stored_rows(folder, "id", "at_text", "day_text")
+        assert [row for row in rows if row[1:] != (None, None)] == [(5, "infinity", None), (7, None, "-infinity")]
+        assert len(rows) == 19
     past = read_table(str(folders[1])).filter(~pc.field("_is_current")).to_pylist()
     assert sorted((row["id"], str(row["at_text"])) for row in past) == [
         (5, "None"), (6, "None"), (7, "None"), (7, "infinity")
@@ -105,10 +105,10 @@ def test_the_text_column_appears_with_the_first_unrepresentable_value(
     names = ("id", "moment", "moment_text", "day", "day_text", "day_text_2", "n", "n_text", "until", "until_text")
     for folder in folders:
         assert sorted(columns(folder)) == sorted(names)
-        found = there(folder, *(name for name in names if "text" in name))
-        assert (None, "own", "-infinity", "NaN", "infinity") in found
-        assert ("infinity", None, None, None, "infinity") in found
-    assert {row[0] for row in there(folders[0], "until_text")} == {"infinity"}
+        rows = stored_rows(folder, *(name for name in names if "text" in name))
+        assert (None, "own", "-infinity", "NaN", "infinity") in rows
+        assert ("infinity", None, None, None, "infinity") in rows
+    assert {row[0] for row in stored_rows(folders[0], "until_text")} == {"infinity"}
     assert results(db18, tmp_path) == {"equal"}
     assert load_of(tmp_path, "public/t", format) == load
 
@@ -137,7 +137,7 @@ def test_a_kill_between_the_column_and_its_rows(
     folders = [tmp_path / "public/t", tmp_path / "public/t~history"]
     assert ["at_text" in columns(folder) for folder in folders] == [kill == 2, True]
     replicate_once(db18, tmp_path, **options)
-    assert there(folders[0], "id", "at", "at_text") == [(1, None, None), (2, None, "-infinity")]
+    assert stored_rows(folders[0], "id", "at", "at_text") == [(1, None, None), (2, None, "-infinity")]
     versions = read_table(str(folders[1])).to_pylist()
     assert sorted((row["id"], str(row["at_text"])) for row in versions if row["at"] is None) == [
         (1, "None"), (1, "infinity"), (2, "-infinity"), (2, "None")
@@ -146,8 +146,8 @@ def test_a_kill_between_the_column_and_its_rows(
 
 
 def texts_by_polars(folder: Path, condition: polars.Expr) -> Sequence[str]:
-    found = polars.scan_delta(str(folder)).filter(condition).select("id", "at_text", "day_text").collect()
-    return [str(row) for row in found.sort("id").rows()]
+    rows = polars.scan_delta(str(folder)).filter(condition).select("id", "at_text", "day_text").collect()
+    return [str(row) for row in rows.sort("id").rows()]
 
 
 def test_loads_find_them_in_several_tasks_and_files(
@@ -210,13 +210,13 @@ def test_a_new_column_leaves_all_files_as_they_are(tmp_path: Path) -> None:
     changes = change_batches([("insert", None, odd)], 20, ("id",))
     with pytest.raises(NeedsTexts, match="at"):
         apply(log, changes, Position(APP, Lsn(20)), SequentialEngine())
-    (before,) = log.files.values()
+    (previous_file,) = log.files.values()
     reshape(log, evolution_with_text_columns(log.table, ["at"]), SequentialEngine())
     (after,) = log.files.values()
-    assert after.is_same(before)
-    assert (before.statistics.nulls, after.statistics.nulls) == (
+    assert after.is_same(previous_file)
+    assert (previous_file.statistics.nulls, after.statistics.nulls) == (
         {"id": 0, "at": 0, "day": 0},
         {"id": 0, "at": 0, "at_text": 1, "day": 0},
     )
     apply(log, changes, Position(APP, Lsn(20)), SequentialEngine())
-    assert there(tmp_path / "public/t", "id", "at_text") == [(1, None), (2, "infinity")]
+    assert stored_rows(tmp_path / "public/t", "id", "at_text") == [(1, None), (2, "infinity")]

@@ -20,11 +20,11 @@ from tests.postgres.servers import Database
 def marked_files(storage: Path, folder: str) -> tuple[int, bool]:
     """Return how many files of a table have marked rows, and whether its readers have to know vectors."""
     stored = open_stored(storage, folder)
-    found = sum(file.vector is not None for file in stored.files.values())
+    count = sum(file.vector is not None for file in stored.files.values())
     if stored.table.settings.format == "iceberg":
-        return found, stored.table.marks_rows
+        return count, stored.table.marks_rows
     protocol = DeltaTable(str(storage / folder)).protocol()
-    return found, "deletionVectors" in (protocol.reader_features or ())
+    return count, "deletionVectors" in (protocol.reader_features or ())
 
 
 def load_of(storage: Path) -> str:
@@ -55,12 +55,12 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
     load = load_of(tmp_path)
     db18.execute(*change)
     config = {"tables": {"t": {"write_mode": "merge-on-read"}}}
-    said = replicate_for_warnings(db18, tmp_path, limits=limits, **options, config=config)
+    warnings = replicate_for_warnings(db18, tmp_path, limits=limits, **options, config=config)
     assert (
         f"public.t: write_mode changed to merge-on-read: replicate marks removed rows from now on, and readers must support {marks}"
-        in said
+        in warnings
     )
-    assert not [text for text in said if "other" in text]
+    assert not [text for text in warnings if "other" in text]
     db18.execute("UPDATE t SET v = 'newer' WHERE id % 100 = 3", "UPDATE other SET v = 'newer' WHERE id < 5")
     assert replicate_for_warnings(db18, tmp_path, limits=limits, **options, config=config) == []
     assert marked_files(tmp_path, "public/t") == (1, True)
@@ -73,8 +73,10 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
     assert versions == 3000 + 30 + 30
 
     db18.execute("UPDATE t SET v = 'newest' WHERE id % 100 = 4")
-    said = replicate_for_warnings(db18, tmp_path, limits=limits, **options, config={"tables": {"t": {"history": True}}})
-    assert [text for text in said if f"files with marked rows, and readers no longer need {marks}" in text]
+    warnings = replicate_for_warnings(
+        db18, tmp_path, limits=limits, **options, config={"tables": {"t": {"history": True}}}
+    )
+    assert [text for text in warnings if f"files with marked rows, and readers no longer need {marks}" in text]
     assert marked_files(tmp_path, "public/t") == (0, False)
     assert marked_files(tmp_path, "public/t~history") == (0, False)
     properties = read_properties(str(tmp_path / "public/t"))
@@ -93,8 +95,8 @@ def test_a_large_table_is_offered_marking_at_its_first_load(db18: Database, tmp_
         "INSERT INTO t VALUES (1), (2)",
         "CREATE TABLE small (id int PRIMARY KEY)",
     )
-    said = replicate_for_warnings(db18, tmp_path / "copied", limits=limits)
-    assert ["write_mode = merge-on-read" in text for text in said if text.startswith("public.t has")] == [True]
-    assert not [text for text in said if text.startswith("public.small has")]
-    said = replicate_for_warnings(db18, tmp_path / "marked", limits=limits, write_mode="merge-on-read")
-    assert not [text for text in said if " GB" in text]
+    warnings = replicate_for_warnings(db18, tmp_path / "copied", limits=limits)
+    assert ["write_mode = merge-on-read" in text for text in warnings if text.startswith("public.t has")] == [True]
+    assert not [text for text in warnings if text.startswith("public.small has")]
+    warnings = replicate_for_warnings(db18, tmp_path / "marked", limits=limits, write_mode="merge-on-read")
+    assert not [text for text in warnings if " GB" in text]

@@ -69,9 +69,9 @@ def new_table(storage: Storage, table: TableSpec) -> DeltaLog:
 
 
 def change_batches(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | None) -> list[ChangeBatch]:
-    names = dict.fromkeys(name for _, before, after in changes for name in {**(before or {}), **(after or {})})
-    found = [
-        {"op": op, "before": before, "after": after, "commit_lsn": lsn, "ordinal": number}
-        for number, (op, before, after) in enumerate(changes)
+    names = dict.fromkeys(name for _, old_row, new_row in changes for name in {**(old_row or {}), **(new_row or {})})
+    described = [
+        {"op": op, "before": old_row, "after": new_row, "commit_lsn": lsn, "ordinal": number}
+        for number, (op, old_row, new_row) in enumerate(changes)
     ]
-    return [change_batch(relation(tuple(names), key), found)]
+    return [change_batch(relation(tuple(names), key), described)]

@@ -26,7 +26,7 @@ class Proxy:
         self.dsn = f"host=127.0.0.1 port={port} user=postgres dbname={database} sslmode=disable connect_timeout=2"
 
     def freeze(self, *, new: bool = False) -> None:
-        """Let nothing pass any more, in either direction, on the connections that there are; with `new` on all."""
+        """Stop all bytes, in both directions, on the open connections; with `new` on new connections too."""
         self._tell(freeze="all" if new else "old")
 
     def thaw(self) -> None:
@@ -90,7 +90,7 @@ def start_proxy_to(folder: object, database: str = "postgres") -> Iterator[Proxy
 class _Connection:
     writers: list[asyncio.StreamWriter]
     is_frozen: bool = False
-    left: int | None = None
+    bytes_left: int | None = None
 
 
 @dataclass
@@ -100,15 +100,15 @@ class _State:
     cut: int | None = None
     delay: float = 0
     sent: int = 0
-    made: int = 0
-    made_before: int = 0
+    connection_count: int = 0
+    earlier_count: int = 0
     trigger: tuple[int, dict[str, Any]] | None = None
     open: list[_Connection] = field(default_factory=list)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection([writer], self.freezes_new, self.cut)
-        self.made += 1
+        self.connection_count += 1
         self.open.append(connection)
         try:
             async with self.changed:
@@ -123,8 +123,8 @@ class _State:
             pass
         finally:
             self.open.remove(connection)
-            for each in connection.writers:
-                each.transport.abort()
+            for stream in connection.writers:
+                stream.transport.abort()
 
     async def pass_on(
         self, connection: _Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool
@@ -133,18 +133,18 @@ class _State:
             if is_answer:
                 self.sent += len(data)
                 if self.trigger is not None and self.sent >= self.trigger[0]:
-                    (_, changes), self.trigger, self.made_before = self.trigger, None, self.made
+                    (_, changes), self.trigger, self.earlier_count = self.trigger, None, self.connection_count
                     await self.told(changes)
             if self.delay:
                 await asyncio.sleep(self.delay)
             async with self.changed:
                 await self.changed.wait_for(lambda: not connection.is_frozen)
-            if is_answer and connection.left is not None:
-                data = data[: connection.left]
-                connection.left -= len(data)
+            if is_answer and connection.bytes_left is not None:
+                data = data[: connection.bytes_left]
+                connection.bytes_left -= len(data)
             writer.write(data)
             await writer.drain()
-            if connection.left == 0:
+            if connection.bytes_left == 0:
                 raise ConnectionResetError
         async with self.changed:
             await self.changed.wait_for(lambda: not connection.is_frozen)
@@ -155,21 +155,25 @@ class _State:
         async with self.changed:
             if "freeze" in changes:
                 self.freezes_new = changes["freeze"] == "all"
-                for each in self.open:
-                    each.is_frozen = changes["freeze"] != "none"
+                for connection in self.open:
+                    connection.is_frozen = changes["freeze"] != "none"
             if "cut" in changes:
                 self.cut = changes["cut"]
-                for each in self.open:
-                    each.left = self.cut
+                for connection in self.open:
+                    connection.bytes_left = self.cut
             if "half_close" in changes:
-                for each in self.open:
-                    for writer in each.writers:
+                for connection in self.open:
+                    for writer in connection.writers:
                         if not writer.is_closing():
                             writer.write_eof()
             self.delay = changes.get("delay", self.delay)
             self.trigger = changes.get("trigger", self.trigger)
             self.changed.notify_all()
-        return {"sent": self.sent, "connections": self.made, "since": self.made - self.made_before}
+        return {
+            "sent": self.sent,
+            "connections": self.connection_count,
+            "since": self.connection_count - self.earlier_count,
+        }
 
 
 async def _main(path: str) -> None:

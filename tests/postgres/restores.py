@@ -54,8 +54,8 @@ def put_back(
     shutil.move(folder, server.data)
     if write is not None or past is not None:
         settings = server.data / "postgresql.auto.conf"
-        before = settings.read_text()
-        settings.write_text(f"{before}port = {_ANOTHER_PORT}\n")
+        old_text = settings.read_text()
+        settings.write_text(f"{old_text}port = {_ANOTHER_PORT}\n")
         server.start()
         with connect_writer(f"{server.dsn} port={_ANOTHER_PORT}") as connection:
             if write is not None:
@@ -63,7 +63,7 @@ def put_back(
             if past is not None:
                 write_wal_past(connection, past)
         server.stop()
-        settings.write_text(before)
+        settings.write_text(old_text)
     server.start()
 
 

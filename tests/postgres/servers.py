@@ -87,10 +87,10 @@ def installation(version: int | str) -> Installation:
     """Return the installation of a major version, or of a minor one such as `15.0`; skip the test if it is absent."""
     if isinstance(version, str):
         return minor(version)
-    major, found = version, installations()
-    if major not in found:
+    major, installed = version, installations()
+    if major not in installed:
         pytest.skip(f"PostgreSQL {major} is not installed")
-    return found[major]
+    return installed[major]
 
 
 def start_server(version: int | str) -> LocalServer:
@@ -189,14 +189,14 @@ def create_database(version: int | str, encoding: str = "UTF8") -> Iterator[Data
     name = f"test_{next(_NUMBERS)}"
     with ConnectionSettings(server.dsn).connect() as admin:
         admin.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
-    made = Database(server, name, server.installation.major, connect_writer(server.dsn_as("postgres", name)))
+    database = Database(server, name, server.installation.major, connect_writer(server.dsn_as("postgres", name)))
     try:
-        yield made
+        yield database
     finally:
-        made.connection.close()
+        database.connection.close()
         with ConnectionSettings(server.dsn).connect() as admin:
             for (gid,) in admin.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", (name,)).fetchall():
-                with ConnectionSettings(made.dsn).connect() as connection:
+                with ConnectionSettings(database.dsn).connect() as connection:
                     connection.execute(f"ROLLBACK PREPARED '{gid}'")
             admin.execute(
                 "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "

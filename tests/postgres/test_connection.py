@@ -45,7 +45,7 @@ def test_all_parameters_of_libpq_but_those_that_are_decided_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dsn", "others"),
+    ("dsn", "hosts"),
     [
         ("host=/run/postgresql", ""),
         ("host=@abstract", ""),
@@ -63,10 +63,10 @@ def test_all_parameters_of_libpq_but_those_that_are_decided_here() -> None:
         ("postgresql://user:sesame@db/shop?sslmode=require", "db"),
     ],
 )
-def test_another_machine_without_verified_tls_gives_a_warning(dsn: str, others: str) -> None:
-    found = ConnectionSettings(dsn).warnings
-    assert [f"the connection to {others} has sslmode=" in text for text in found] == [True] * bool(others)
-    assert "sesame" not in "".join(found)
+def test_another_machine_without_verified_tls_gives_a_warning(dsn: str, hosts: str) -> None:
+    warnings = ConnectionSettings(dsn).warnings
+    assert [f"the connection to {hosts} has sslmode=" in text for text in warnings] == [True] * bool(hosts)
+    assert "sesame" not in "".join(warnings)
 
 
 @pytest.mark.parametrize("mode", ["disable", "allow", "prefer", "require", "verify-ca"])

@@ -54,8 +54,8 @@ def test_a_slot_into_duckdb(db18: Database, tmp_path: Path) -> None:
         subprocess.run(command, cwd=tmp_path, check=True)
         db18.execute("UPDATE orders SET item = 'a pen'")
     with duckdb.connect(tmp_path / "lake.duckdb") as lake:
-        found = lake.sql("SELECT id, item, _change_type FROM orders ORDER BY _commit_version, _ordinal").fetchall()
-    assert found == [(1, "a book", "insert"), (1, "a pen", "update_postimage")]
+        rows = lake.sql("SELECT id, item, _change_type FROM orders ORDER BY _commit_version, _ordinal").fetchall()
+    assert rows == [(1, "a book", "insert"), (1, "a pen", "update_postimage")]
 
 
 def test_a_capture_by_psql(db18: Database, tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ def test_an_existing_folder_is_not_used(tmp_path: Path, is_link: bool) -> None:
     named = tmp_path / "link" if is_link else folder
     if is_link:
         named.symlink_to(folder)
-    before = folder.stat()
+    old_stat = folder.stat()
     with pytest.raises(ServerError, match=f"^.SERVER_NOT_STARTED. {named} already exists: name a new folder"):
         LocalServer(NOWHERE, named).create()
-    after = folder.stat()
-    assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode)
+    new_stat = folder.stat()
+    assert (new_stat.st_uid, new_stat.st_mode) == (old_stat.st_uid, old_stat.st_mode)
 
 
 def test_what_is_written_is_no_link(tmp_path: Path) -> None:

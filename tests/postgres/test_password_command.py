@@ -34,8 +34,8 @@ def test_each_connect_has_the_password_of_now(guarded: Database, tmp_path: Path)
     with settings.connect() as first, settings.connect(replication=True):
         guarded.execute("ALTER ROLE reader PASSWORD 'second'")
         file.write_text("second\n")
-        with settings.connect() as later:
-            assert later.execute("SELECT current_user").fetchone() == ("reader",)
+        with settings.connect() as connection:
+            assert connection.execute("SELECT current_user").fetchone() == ("reader",)
         # A session that asks for another one does not use its own password again.
         with settings_of(first).connect(is_observer=True) as second:
             assert second.execute("SELECT current_user").fetchone() == ("reader",)

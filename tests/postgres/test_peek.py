@@ -31,10 +31,10 @@ def options(db: Database) -> PluginOptions:
 
 def test_a_peek_gives_what_was_committed_and_moves_nothing(db: Database, options: PluginOptions) -> None:
     db.execute("INSERT INTO t SELECT i, 'value ' || i FROM generate_series(1, 1000) AS i", "DELETE FROM t WHERE id = 7")
-    before = query_slot(db.connection, "s").confirmed_flush_lsn
+    position = query_slot(db.connection, "s").confirmed_flush_lsn
     first = list(peek(db.connection, "s", options))
     assert first == list(peek(db.connection, "s", options))
-    assert query_slot(db.connection, "s").confirmed_flush_lsn == before
+    assert query_slot(db.connection, "s").confirmed_flush_lsn == position
     rows = list(change_rows(first, options.decoder()))
     assert [row["op"] for row in rows] == ["insert"] * 1000 + ["delete"]
     assert rows[999]["after"] == {"id": "1000", "v": "value 1000"}

@@ -26,15 +26,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     """Yield a stand-in whose refusals are retried for half a second, and to which no connection was made before."""
     monkeypatch.setattr(connection, "FIRST_CONNECT_PATIENCE", 0.5)
     monkeypatch.setenv("PGPASSFILE", "/nowhere")
-    with start_stand_in() as made:
-        yield made
+    with start_stand_in() as stand_in:
+        yield stand_in
 
 
-def connect(dsn: str, seconds: float, before: Callable[[float], None] = lambda lasted: None) -> None:
-    """Connect like the retrying loops; `before` is called before each try."""
+def connect(dsn: str, seconds: float, before_try: Callable[[float], None] = lambda lasted: None) -> None:
+    """Connect like the retrying loops; `before_try` is called before each try."""
     retries = Retries(seconds)
     while True:
-        before(retries.lasted)
+        before_try(retries.lasted)
         try:
             ConnectionSettings(dsn).connect().close()
             return
@@ -95,9 +95,9 @@ def test_a_server_that_starts_or_takes_over_is_waited_for(server: StandIn, chose
 
 
 def test_nobody_answers(server: StandIn) -> None:
-    with start_stand_in() as gone:
+    with start_stand_in() as stand_in:
         pass
-    text, seconds = failure(gone.dsn, 1)
+    text, seconds = failure(stand_in.dsn, 1)
     assert text.startswith("[SERVER_AWAY] ")
     assert "refused" in text
     assert "; tried for " in text
@@ -138,8 +138,8 @@ def test_without_a_limit_a_day_is_waited_with_one_line_a_minute_of_several_conne
     tries = 0
     while clock[0] < 100 + 86_400:
         tries += 1
-        for each in retries:
-            each.wait_or_raise(error)
+        for retry in retries:
+            retry.wait_or_raise(error)
     assert 1430 <= len(lines) <= 1440
     assert lines[0] == "the server cannot be reached, trying again: no route to host"
     assert re.fullmatch(r"the server cannot be reached for \d+ s, trying again: no route to host", lines[1])

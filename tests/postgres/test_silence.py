@@ -1,4 +1,4 @@
-"""A server that is silent while TCP answers, and one that stops while a session is open."""
+"""A server that is silent while TCP answers, and a server that stops while a session is open."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ FOR_EVER = "options='-c wal_sender_timeout=0'"
 def proxy(db18: Database) -> Iterator[Proxy]:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db18.connection, "s")
-    with start_proxy_to(db18.server.folder, db18.name) as made:
-        yield made
+    with start_proxy_to(db18.server.folder, db18.name) as started_proxy:
+        yield started_proxy
 
 
 def settings(proxy: Proxy, patience: float = 1) -> ConnectionSettings:
@@ -55,7 +55,7 @@ def settings(proxy: Proxy, patience: float = 1) -> ConnectionSettings:
 @contextmanager
 def reading(where: ConnectionSettings) -> Iterator[tuple[list[int], Replication]]:
     """Read the slot in a thread, and yield the list of the inserted ids."""
-    found: list[int] = []
+    numbers: list[int] = []
     over = threading.Event()
     with Assembler() as assembler:
         replication = Replication(where, "s", OPTIONS, Intake(assembler))
@@ -65,13 +65,13 @@ def reading(where: ConnectionSettings) -> Iterator[tuple[list[int], Replication]
                 assert isinstance(event, Transaction)
                 with event:
                     values = [change.after["id"] for change in event.changes if change.after is not None]
-                    found.extend(int(value.value) for value in values if isinstance(value, Text))
+                    numbers.extend(int(value.value) for value in values if isinstance(value, Text))
                 replication.acknowledge(replication.position)
 
         thread = threading.Thread(target=run)
         thread.start()
         try:
-            yield found, replication
+            yield numbers, replication
         finally:
             over.set()
             thread.join(60)
@@ -84,20 +84,20 @@ def insert(db: Database, first: int, last: int | None = None) -> None:
 
 
 def test_a_walsender_that_falls_silent_is_left_and_its_slot_is_read_on(db18: Database, proxy: Proxy) -> None:
-    with reading(settings(proxy)) as (found, replication):
+    with reading(settings(proxy)) as (numbers, replication):
         insert(db18, 1)
-        eventually(lambda: found == [1])
+        eventually(lambda: numbers == [1])
         proxy.freeze()
         insert(db18, 2)
-        eventually(lambda: found == [1, 2])
+        eventually(lambda: numbers == [1, 2])
         assert replication.traffic.restarts >= 1
         # Nothing passes at all, also to new sessions; and then everything does.
         proxy.freeze(new=True)
-        made = proxy.connections()
+        connection_count = proxy.connections()
         insert(db18, 3)
-        eventually(lambda: proxy.connections() > made)
+        eventually(lambda: proxy.connections() > connection_count)
         proxy.thaw()
-        eventually(lambda: found == [1, 2, 3])
+        eventually(lambda: numbers == [1, 2, 3])
 
 
 def test_a_server_with_nothing_to_send_answers_when_it_is_asked(db18: Database, proxy: Proxy) -> None:

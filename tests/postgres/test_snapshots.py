@@ -241,12 +241,12 @@ def test_tables_that_are_held_no_more(table: Database) -> None:
 def test_a_snapshot_that_is_gone(table: Database) -> None:
     with create_slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
         pass
-    for gone in (snapshot, replace(snapshot, name="nonsense")):
+    for ended_snapshot in (snapshot, replace(snapshot, name="nonsense")):
         with (
             table.writer() as connection,
-            pytest.raises(SnapshotError, match=rf"^\[SNAPSHOT_GONE\] the snapshot {gone.name} has ended"),
+            pytest.raises(SnapshotError, match=rf"^\[SNAPSHOT_GONE\] the snapshot {ended_snapshot.name} has ended"),
         ):
-            hold(connection, gone)
+            hold(connection, ended_snapshot)
 
 
 def test_with_two_phase(table: Database) -> None:

@@ -50,8 +50,8 @@ def test_all_that_committed_before_the_loop_began(db: Database, source: dict[str
     db.execute("INSERT INTO t VALUES (1)", "INSERT INTO t SELECT generate_series(2, 4)", "CREATE TABLE other ()")
     db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1000, 2999) AS i")
     head = query_wal_head(db.connection)
-    found = [ids(transaction) for transaction in logicalrep.stream(**source, follow=False)]
-    assert found == [[1], [2, 3, 4], list(range(1000, 3000))]
+    transaction_ids = [ids(transaction) for transaction in logicalrep.stream(**source, follow=False)]
+    assert transaction_ids == [[1], [2, 3, 4], list(range(1000, 3000))]
     eventually(lambda: confirmed(db) >= head)
     assert not list(logicalrep.stream(**source, follow=False))
 
@@ -105,18 +105,18 @@ def test_a_position_of_another_server(db18: Database) -> None:
 
 def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, source: dict[str, Any]) -> None:
     db.execute("INSERT INTO t VALUES (1)")
-    found = []
+    received = []
     for transaction in logicalrep.stream(**source):
-        found += ids(transaction)
-        if found == [1]:
+        received += ids(transaction)
+        if received == [1]:
             db.execute("INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (3)")
             db.server.stop("immediate")
             db.server.start()
             db.reconnect()
             db.execute("INSERT INTO t VALUES (4)")
-        if found[-1] == 4:
+        if received[-1] == 4:
             break
-    assert found == [1, 2, 3, 4]
+    assert received == [1, 2, 3, 4]
 
 
 def test_closing_ends_a_loop_of_another_thread(
@@ -131,14 +131,14 @@ def test_closing_ends_a_loop_of_another_thread(
 
     monkeypatch.setattr(Walsender, "close", record_close)
     changes = logicalrep.stream(**source)
-    found: list[Any] = []
-    loop = threading.Thread(target=lambda: found.extend(changes))
+    received: list[Any] = []
+    loop = threading.Thread(target=lambda: received.extend(changes))
     loop.start()
     eventually(lambda: db.value("SELECT active FROM pg_replication_slots WHERE slot_name = 's'") is True)
     changes.close()
     loop.join(20)
     assert not loop.is_alive()
-    assert not found
+    assert not received
     # The connection belongs to the loop that waits: two threads must not use it at once.
     assert closing == [loop.ident]
 
@@ -166,13 +166,13 @@ def test_logical_messages(db18: Database) -> None:
     db18.execute(
         "SELECT pg_logical_emit_message(false, 'alone', 'a')", "SELECT pg_logical_emit_message(true, 'in', 'b')"
     )
-    found: list[Any] = []
+    received: list[Any] = []
     for item in logicalrep.stream(db18.dsn, slot="s", publication=["p"], messages=True, follow=False):
         if isinstance(item, NonTransactionalMessage):
-            found.append(item.message.prefix)
+            received.append(item.message.prefix)
         else:
-            found.append([change.op for change in item.changes])
-    assert found == ["alone", ["message"]]
+            received.append([change.op for change in item.changes])
+    assert received == ["alone", ["message"]]
 
 
 def test_a_slot_that_is_created(db18: Database) -> None:
@@ -230,16 +230,16 @@ def test_unfinished_batches_are_sent_again(db: Database, source: dict[str, Any])
     for batch in logicalrep.stream(**source).batches(rows=10):
         assert 0 < batch.num_rows <= 10
         break
-    found = pa.Table.from_batches(logicalrep.stream(**source, follow=False).batches(rows=10))
-    assert found.num_rows == 100
+    table = pa.Table.from_batches(logicalrep.stream(**source, follow=False).batches(rows=10))
+    assert table.num_rows == 100
 
 
 def test_a_loop_that_is_slower_than_the_server_waits(db: Database, source: dict[str, Any]) -> None:
     dsn = f"{source.pop('dsn')} options='-c wal_sender_timeout=1s'"
     for number in range(1, 4):
         db.execute(f"INSERT INTO t VALUES ({number})")
-    found = []
+    received = []
     for transaction in logicalrep.stream(dsn, **source, follow=False):
-        found += ids(transaction)
+        received += ids(transaction)
         time.sleep(1.5)
-    assert found == [1, 2, 3]
+    assert received == [1, 2, 3]

@@ -52,27 +52,27 @@ def test_a_position_is_of_the_timeline_on_which_it_was_reached(server: LocalServ
     then = _query_slot(settings).reached
     take_over(server, tmp_path / "backup")
     slot = _query_slot(settings)
-    (left,) = query_switch_points(settings, 2).values()
-    assert slot.timeline == replace(first.timeline, id=2, began=left)
-    assert then.lsn <= left <= slot.head
+    (switch_point,) = query_switch_points(settings, 2).values()
+    assert slot.timeline == replace(first.timeline, id=2, began=switch_point)
+    assert then.lsn <= switch_point <= slot.head
 
     def check(lsn: int, timeline: Timeline | None = first.timeline) -> None:
         check_within_wal(settings, slot, WalPosition(Lsn(lsn), timeline))
 
-    check(left)
+    check(switch_point)
     check(slot.head, slot.timeline)
     check(slot.head, None)
     with pytest.raises(
-        LostPositionError, match=f"of timeline 1, but the server is on timeline 2, .* left it at {left}:"
+        LostPositionError, match=f"of timeline 1, but the server is on timeline 2, .* left it at {switch_point}:"
     ):
-        check(left + 1)
+        check(switch_point + 1)
     with pytest.raises(LostPositionError, match=r"of timeline 3, .* on timeline 2, which does not descend from it:"):
-        check(left, replace(first.timeline, id=3))
+        check(switch_point, replace(first.timeline, id=3))
     other = replace(first.timeline, system_identifier=first.timeline.system_identifier + 1)
     with pytest.raises(
         LostPositionError, match=f"but the server is system {first.timeline.system_identifier}: .*another"
     ):
-        check(left, other)
+        check(switch_point, other)
     with pytest.raises(LostPositionError, match=f"the server's WAL ends at {slot.head}: "):
         check(slot.head + 1, slot.timeline)
     with pytest.raises(psycopg.Error, match=r"0000000A\.history"):
@@ -139,7 +139,7 @@ def test_a_standby_has_no_timeline_of_its_own(server: LocalServer) -> None:
 def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tmp_path: Path, is_behind: bool) -> None:
     """A server that is behind has other transactions at LSNs that the reader has passed."""
     settings = ConnectionSettings(server.dsn)
-    found: list[int] = []
+    lsns: list[int] = []
 
     def insert(*transactions: int) -> None:
         with connect_writer(server.dsn) as connection:
@@ -147,9 +147,9 @@ def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tm
                 connection.execute("INSERT INTO t VALUES (%s)", (number,))
 
     def read(count: int) -> None:
-        for event in chain.from_iterable(replication.rounds(lambda: len(found) >= count)):
+        for event in chain.from_iterable(replication.rounds(lambda: len(lsns) >= count)):
             assert isinstance(event, Transaction)
-            found.append(event.commit_lsn)
+            lsns.append(event.commit_lsn)
             event.close()
 
     insert(1)
@@ -170,8 +170,8 @@ def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tm
             assert replication.timeline is not None
             assert replication.timeline.id == 2
         replication.close()
-    assert found == sorted(set(found))
-    assert len(found) == (99 if is_behind else 301)
+    assert lsns == sorted(set(lsns))
+    assert len(lsns) == (99 if is_behind else 301)
 
 
 def _query_slot(settings: ConnectionSettings) -> Slot:

@@ -77,13 +77,13 @@ def natively_alike(data: bytes, version: int, result: Any, *, streaming: bool, p
     module: Any = VERSIONS[version]
     if module.native_read is None:
         return
-    found = module.native_read(data, encoding, streaming, parallel)
+    message = module.native_read(data, encoding, streaming, parallel)
     if isinstance(result, DecodeError):
-        assert found is None, f"{result}, yet the native reader takes {data.hex()}"
+        assert message is None, f"{result}, yet the native reader takes {data.hex()}"
         return
-    assert type(found) is type(result)
-    assert found == result
-    assert list(map(type, _values(found))) == list(map(type, _values(result)))
+    assert type(message) is type(result)
+    assert message == result
+    assert list(map(type, _values(message))) == list(map(type, _values(result)))
 
 
 def _values(message: Any) -> Iterator[Any]:

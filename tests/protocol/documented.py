@@ -275,22 +275,22 @@ class Table:
 
 def tables(text: str) -> list[Table]:
     """The tables of a page, in its order."""
-    found: list[Table] = []
+    documented_tables: list[Table] = []
     for line in filter(None, text.splitlines()):
         if not line.startswith(" "):
             name, _, since = line.partition(" since ")
-            found.append(Table(name, int(since or 1)))
+            documented_tables.append(Table(name, int(since or 1)))
             continue
         match = _ROW.fullmatch(line)
         assert match is not None, line
         row = _row(match["name"], match["type"], set(filter(None, (match["remarks"] or "").split(", "))))
-        rows = found[-1].rows
+        rows = documented_tables[-1].rows
         if rows and rows[-1].name == row.name:
             rows[-1].printed += f" | {row.printed}"
             rows[-1].holds = f"{rows[-1].holds} | {row.holds}"
         else:
             rows.append(row)
-    return found
+    return documented_tables
 
 
 def _row(name: str, printed: str, remarks: set[str]) -> Row:

@@ -49,10 +49,10 @@ def states() -> st.SearchStrategy[State]:
     )
 
 
-def integers(one: Take) -> st.SearchStrategy[int]:
+def integers(take: Take) -> st.SearchStrategy[int]:
     """What an integer of a layout holds."""
-    low = -(1 << (8 * one.width - 1)) if one.signed else int(0 in one.refused)
-    return _numbers(low, (1 << (8 * one.width - one.signed)) - 1, one.wrapper)
+    low = -(1 << (8 * take.width - 1)) if take.signed else int(0 in take.refused)
+    return _numbers(low, (1 << (8 * take.width - take.signed)) - 1, take.wrapper)
 
 
 @functools.cache
@@ -86,35 +86,35 @@ def attributes(owner: type, fields: Operations, encoding: str) -> dict[str, st.S
     return _ATTRIBUTES[owner, encoding]
 
 
-def values(owner: type, one: Operation, encoding: str) -> st.SearchStrategy[Any]:
+def values(owner: type, operation: Operation, encoding: str) -> st.SearchStrategy[Any]:
     """What one attribute holds."""
-    if isinstance(one, Repeat):
-        return st.lists(values(owner, one.body, encoding), max_size=4).map(tuple)
-    if isinstance(one, Group) and one.part == "TupleData":
+    if isinstance(operation, Repeat):
+        return st.lists(values(owner, operation.body, encoding), max_size=4).map(tuple)
+    if isinstance(operation, Group) and operation.part == "TupleData":
         once: st.SearchStrategy[Any] = tuples()
-    elif isinstance(one, Group):
+    elif isinstance(operation, Group):
         part = LOGICALREP.parts["Column"]
         once = st.builds(v1.Column, **attributes(v1.Column, part.fields, encoding))
-    elif isinstance(one, Text):
+    elif isinstance(operation, Text):
         once = st.text(ALPHABETS[encoding], max_size=12)
-    elif isinstance(one, Bytes):
+    elif isinstance(operation, Bytes):
         once = st.binary(max_size=20)
-    elif isinstance(one, Take) and one.wrapper is bool:
+    elif isinstance(operation, Take) and operation.wrapper is bool:
         once = st.booleans()
-    elif one.name == "replica_identity":
+    elif operation.name == "replica_identity":
         once = st.sampled_from(sys.modules[owner.__module__].ReplicaIdentity)
-    elif isinstance(one, Take) and one.is_character:
-        once = st.sampled_from([chr(code) for code in one.allowed])
+    elif isinstance(operation, Take) and operation.is_character:
+        once = st.sampled_from([chr(code) for code in operation.allowed])
     else:
-        once = integers(one)
+        once = integers(operation)
     return once
 
 
 @st.composite
 def messages_in(draw: st.DrawFn, state: State, tags: str) -> Any:
     """A message that can come in a state."""
-    known = [SINCE[tag] for tag in tags if SINCE[tag][1] <= state.version]
-    name, since = draw(st.sampled_from(known))
+    choices = [SINCE[tag] for tag in tags if SINCE[tag][1] <= state.version]
+    name, since = draw(st.sampled_from(choices))
     layout = next(layout for layout in LOGICALREP.messages if layout.name.title().replace(" ", "") == name)
     assert layout.since == since
     return draw(_instances(getattr(VERSIONS[state.version], name), layout, state))
@@ -143,24 +143,24 @@ def _instances(draw: st.DrawFn, owner: type, layout: MessageLayout, state: State
         if isinstance(branch, Conditional) and not (
             getattr(state, branch.fact) if branch.fact else draw(st.booleans())
         ):
-            absent |= {one.name for one in branch.body}
+            absent |= {operation.name for operation in branch.body}
     return owner(**{name: None if name in absent else value for name, value in drawn.items()})
 
 
 @functools.cache
 def captured() -> list[tuple[State, bytes]]:
     """Messages that servers sent, a few of each kind, with the state they came in."""
-    found: dict[Any, list[tuple[State, bytes]]] = {}
+    by_state: dict[Any, list[tuple[State, bytes]]] = {}
     for path in selected():
         capture = read(path)
         for streaming, data in capture.with_state():
             since = SINCE[chr(data[0])][1]
             version = max(capture.version, since) if capture.two_phase else capture.version
             state = State(version, streaming, capture.parallel, capture.encoding)
-            alike = found.setdefault((state, data[:1]), [])
+            alike = by_state.setdefault((state, data[:1]), [])
             if len(data) < 400 and len(alike) < 5 and (state, data) not in alike:
                 alike.append((state, data))
-    return [pair for alike in found.values() for pair in alike]
+    return [pair for alike in by_state.values() for pair in alike]
 
 
 @st.composite

@@ -99,7 +99,7 @@ def _tags_sent(files: list[Path]) -> dict[tuple[str, int, str], str]:
 
 
 def _sessions(files: list[Path]) -> dict[str, str]:
-    found: dict[str, set[str]] = defaultdict(set)
+    majors_by_kind: dict[str, set[str]] = defaultdict(set)
     for path in files:
         capture = read(path)
         options = capture.header["options"]
@@ -111,10 +111,10 @@ def _sessions(files: list[Path]) -> dict[str, str]:
             "binary": options.get("binary") in ("on", "true"),
             "client_encoding LATIN1": capture.header["client_encoding"] == "LATIN1",
         }
-        for kind, there in kinds.items():
-            if there:
-                found[kind].add(path.parent.parent.name)
-    return {kind: " ".join(sorted(majors)) for kind, majors in found.items()}
+        for kind, is_present in kinds.items():
+            if is_present:
+                majors_by_kind[kind].add(path.parent.parent.name)
+    return {kind: " ".join(sorted(majors)) for kind, majors in majors_by_kind.items()}
 
 
 def test_the_selection_has_every_tag_of_every_major_version_and_transport() -> None:
@@ -229,8 +229,8 @@ def test_the_prefix_of_a_message_is_decoded_and_its_content_is_not() -> None:
         capture = read(COLLECTION / "pg18" / "latin1" / name)
         decoder = capture.decoder()
         messages = [decoder.decode(data) for data in capture.messages]
-        found = [(message.prefix, message.content) for message in messages if isinstance(message, versions.Message)]
-        assert found == [("präfix", b"n\xe4chricht"), ("präfix", b"\xe4\x00\xff")]
+        contents = [(message.prefix, message.content) for message in messages if isinstance(message, versions.Message)]
+        assert contents == [("präfix", b"n\xe4chricht"), ("präfix", b"\xe4\x00\xff")]
 
 
 @pytest.mark.parametrize("path", selected_raw(), ids=lambda path: path.name)

@@ -18,23 +18,27 @@ COLUMN: dict[str, Any] = {"name": "a", "type_id": 23, "type_modifier": -1}
 
 def _rows() -> dict[str, Operations]:
     """The fields of every message and part by its class."""
-    found = {}
+    rows = {}
     for protocol in (layouts.LOGICALREP, layouts.WALSENDER):
         described: tuple[Any, ...] = (*protocol.messages, *protocol.parts.values())
         for layout in described:
-            found["".join(word[0].upper() + word[1:] for word in layout.name.split())] = layout.fields
-    return found
+            rows["".join(word[0].upper() + word[1:] for word in layout.name.split())] = layout.fields
+    return rows
 
 
 def _classes() -> list[type]:
     modules = [*VERSIONS.values(), walsender]
-    found: dict[Any, None] = {getattr(module, name): None for module in modules for name in module.__all__}
-    return [item for item in found if isinstance(item, type) and item.__name__ in _rows()]
+    classes: dict[Any, None] = {getattr(module, name): None for module in modules for name in module.__all__}
+    return [item for item in classes if isinstance(item, type) and item.__name__ in _rows()]
 
 
 @pytest.mark.parametrize("owner", _classes(), ids=lambda owner: f"{owner.__module__}.{owner.__name__}")
 def test_a_constructor_has_a_keyword_for_each_attribute_and_each_bit(owner: Any) -> None:
-    bits = {one.name: list(one.flags.values()) for one in _rows()[owner.__name__] if isinstance(one, Take)}
+    bits = {
+        operation.name: list(operation.flags.values())
+        for operation in _rows()[owner.__name__]
+        if isinstance(operation, Take)
+    }
     wanted = [name for slot in owner.__slots__ for name in (slot, *bits.get(slot, []))]
     parameters = inspect.signature(owner).parameters
     assert list(parameters) == wanted

@@ -331,8 +331,8 @@ def test_a_tag_of_a_later_version_is_refused_with_its_version(tag: str, name: st
     for version in range(1, since):
         error = agree(tag.encode(), version)
         assert type(error) is DecodeError
-        found = f"'{tag}', {name} of version {since}{also}"
-        assert error.args == (name, "tag", 0, f"a message of protocol version {version}", found)
+        reason = f"'{tag}', {name} of version {since}{also}"
+        assert error.args == (name, "tag", 0, f"a message of protocol version {version}", reason)
 
 
 def _decoder_after(*messages: str, version: int = 4, **options: Any) -> Decoder:
@@ -418,9 +418,11 @@ OUT_OF_PLACE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "data", "text"), OUT_OF_PLACE.values(), ids=OUT_OF_PLACE.keys())
-def test_a_message_out_of_place_is_an_error_of_the_decoder_alone(before: list[str], data: str, text: str) -> None:
-    decoder = _decoder_after(*before)
+@pytest.mark.parametrize(("previous_messages", "data", "text"), OUT_OF_PLACE.values(), ids=OUT_OF_PLACE.keys())
+def test_a_message_out_of_place_is_an_error_of_the_decoder_alone(
+    previous_messages: list[str], data: str, text: str
+) -> None:
+    decoder = _decoder_after(*previous_messages)
     state = (decoder.block, decoder.streaming, dict(decoder.relations))
     with pytest.raises(DecodeError) as refusal:
         decoder.decode(bytes.fromhex(data))
@@ -488,9 +490,9 @@ def test_a_decoder_takes_a_prepare_without_begin_prepare() -> None:
 
 
 def test_a_decoder_of_no_version_is_refused() -> None:
-    known = ", ".join(map(str, VERSIONS))
+    versions = ", ".join(map(str, VERSIONS))
     for version in (0, max(VERSIONS) + 1, -1):
-        with pytest.raises(ValueError, match=f"^protocol version {version} is unknown; known are {known}$"):
+        with pytest.raises(ValueError, match=f"^protocol version {version} is unknown; known are {versions}$"):
             Decoder(version)
 
 

@@ -41,5 +41,5 @@ def test_the_commands_read_captures(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         assert len(capsys.readouterr().out) > 100
     asked, *shown = example(_LIBRARY, "$ logicalrep inspect").splitlines()
     main(shlex.split(asked)[2:])
-    said = capsys.readouterr()
-    assert [line.rstrip() for line in (said.out + said.err).splitlines()] == shown
+    captured = capsys.readouterr()
+    assert [line.rstrip() for line in (captured.out + captured.err).splitlines()] == shown

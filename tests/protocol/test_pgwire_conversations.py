@@ -36,26 +36,26 @@ Chunks = list[tuple[Any, bytes]]
 
 def connections(path: Path) -> Iterator[Chunks]:
     """The connections of a file, each as it was recorded."""
-    found: dict[int, Chunks] = defaultdict(list)
+    chunks: dict[int, Chunks] = defaultdict(list)
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         header = json.loads(next(lines))
         assert header["format"] == "pgwire-conversation/1"
         for line in lines:
             piece = json.loads(line)
-            found[piece["connection"]].append((piece["from"], bytes.fromhex(piece["data"])))
-    yield from found.values()
+            chunks[piece["connection"]].append((piece["from"], bytes.fromhex(piece["data"])))
+    yield from chunks.values()
 
 
 def decoded(chunks: Chunks) -> list[tuple[str, bytes, Any, Session, dict[str, Any]]]:
     """Each message with its sender, its bytes, and the session's facts when it came."""
-    session, found = Session(), []
+    session, messages = Session(), []
     for sender, data in chunks:
         facts = dict(session.facts)
         for whole, message in session.receive(data, sender=sender):
-            found.append((sender, whole, message, session, facts))
+            messages.append((sender, whole, message, session, facts))
             facts = dict(session.facts)
     assert session.pending == {"server": 0, "client": 0}
-    return found
+    return messages
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
@@ -180,7 +180,7 @@ def test_what_a_server_sends_in_another_place_is_refused() -> None:
     """Each message that the server sent in a conversation, at each place where the spec has it not."""
     by_name = {layout.name: layout for layout in PGWIRE.messages}
     sent: dict[str, bytes] = {}
-    found: dict[str, set[str]] = defaultdict(set)
+    blocks: dict[str, set[str]] = defaultdict(set)
     for path in RECORDED:
         for chunks in connections(path):
             for sender, whole, message, session, _ in decoded(chunks):
@@ -194,17 +194,17 @@ def test_what_a_server_sends_in_another_place_is_refused() -> None:
             for sender, data in chunks:
                 for _ in session.receive(data, sender=sender):
                     for name, whole in sent.items():
-                        is_new = session.block not in found[name] and session.facts["expected"] == "messages"
+                        is_new = session.block not in blocks[name] and session.facts["expected"] == "messages"
                         if is_new and session.block not in by_name[name].places:
-                            found[name].add(session.block)
+                            blocks[name].add(session.block)
                             state = (session.block, session.facts.copy(), session.version)
                             with pytest.raises(DecodeError, match=f"^{name}: tag at offset 0: expected {name} "):
                                 session.decode(whole, sender="server")
                             assert (session.block, session.facts, session.version) == state
     everywhere = {"outside", *(layout.opens for layout in PGWIRE.messages if layout.opens)}
-    assert {name: everywhere - set(by_name[name].places) for name in sent} == {name: found[name] for name in sent}
-    assert found["CopyData"] == {"outside", "session start", "copy to the server"}
-    assert found["ErrorResponse"] == set()
+    assert {name: everywhere - set(by_name[name].places) for name in sent} == {name: blocks[name] for name in sent}
+    assert blocks["CopyData"] == {"outside", "session start", "copy to the server"}
+    assert blocks["ErrorResponse"] == set()
 
 
 def test_a_client_may_be_ahead_of_the_server() -> None:
@@ -269,18 +269,18 @@ def test_a_replication_session_carries_its_envelope() -> None:
     from logicalrep_protocol import Decoder, walsender
 
     (chunks,) = connections(FOLDER / "pg18-start_replication.jsonl.gz")
-    decoder, found = Decoder(1), []
+    decoder, names = Decoder(1), []
     for sender, _, message, *_ in decoded(chunks):
         if type(message).__name__ == "CopyData":
             inner = walsender.parse(message.data, sender=sender)
-            found.append(type(inner).__name__)
+            names.append(type(inner).__name__)
             if isinstance(inner, walsender.XLogData):
-                found.append(type(decoder.decode(inner.payload)).__name__)
-    assert {"Begin", "Relation", "Insert", "Commit", "StandbyStatusUpdate"} <= set(found)
+                names.append(type(decoder.decode(inner.payload)).__name__)
+    assert {"Begin", "Relation", "Insert", "Commit", "StandbyStatusUpdate"} <= set(names)
 
 
 def test_each_field_of_an_error_that_a_server_sent_has_a_name() -> None:
-    found = {
+    codes = {
         field.code
         for path in RECORDED
         for chunks in connections(path)
@@ -288,7 +288,7 @@ def test_each_field_of_an_error_that_a_server_sent_has_a_name() -> None:
         if isinstance(message, v3_0.ErrorResponse | v3_0.NoticeResponse)
         for field in message.fields
     }
-    assert {v3_0.Code.SEVERITY, v3_0.Code.CODE, v3_0.Code.MESSAGE, v3_0.Code.POSITION} <= found <= set(v3_0.Code)
+    assert {v3_0.Code.SEVERITY, v3_0.Code.CODE, v3_0.Code.MESSAGE, v3_0.Code.POSITION} <= codes <= set(v3_0.Code)
 
 
 STARTUP = v3_2.StartupMessage(parameters=(v3_2.StartupParameter(name="user", setting="x"),))

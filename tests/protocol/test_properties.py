@@ -66,14 +66,14 @@ def test_a_parsed_message_has_attributes_of_the_annotated_types(drawn: tuple[Sta
     _assert_same_types(parsed, message)
 
 
-def _assert_same_types(left: Any, right: Any) -> None:
-    assert type(left) is type(right)
-    if dataclasses.is_dataclass(left):
-        for field in dataclasses.fields(left):
-            _assert_same_types(getattr(left, field.name), getattr(right, field.name))
-    elif isinstance(left, tuple):
-        for one, other in zip(left, right, strict=True):
-            _assert_same_types(one, other)
+def _assert_same_types(value: Any, other_value: Any) -> None:
+    assert type(value) is type(other_value)
+    if dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            _assert_same_types(getattr(value, field.name), getattr(other_value, field.name))
+    elif isinstance(value, tuple):
+        for element, other_element in zip(value, other_value, strict=True):
+            _assert_same_types(element, other_element)
 
 
 @STEADY
@@ -207,10 +207,10 @@ def test_a_decoder_raises_decode_error_only_and_then_is_as_before(
     decoder = Decoder(version, parallel=parallel, two_phase=two_phase)
     for state, item in drawn:
         data = item if isinstance(item, bytes) else item.build(encoding=state.encoding)
-        before = _state_of(decoder)
+        old_state = _state_of(decoder)
         outcome = _outcome(lambda data=data: decoder.decode(data))  # type: ignore[misc]
         if isinstance(outcome, DecodeError):
-            assert _state_of(decoder) == before
+            assert _state_of(decoder) == old_state
             assert pickle.loads(pickle.dumps(outcome)).args == outcome.args
 
 

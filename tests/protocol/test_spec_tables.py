@@ -46,19 +46,19 @@ def _rows_of(table: Table, version: int) -> list[Row]:
 
 def _differences(package: ModuleType) -> set[str]:
     """Every row, as `v1.Begin.xid`, that a package's Structs lack, have too much, elsewhere or otherwise."""
-    found: set[str] = set()
+    differences: set[str] = set()
     for name, (_, version) in PAGES.items():
         module = getattr(package, name)
         documented = _tables_of(name)
         classes = {key: getattr(module, key) for key in module.__all__ if hasattr(getattr(module, key), "struct")}
-        found |= {f"{name}.{key}" for key in classes.keys() ^ documented.keys()}
+        differences |= {f"{name}.{key}" for key in classes.keys() ^ documented.keys()}
         for key in classes.keys() & documented.keys():
             wanted = [(row.name, row.holds, frozenset(row.remarks)) for row in _rows_of(documented[key], version)]
-            there = describe(classes[key], module)
-            found |= {f"{name}.{key}.{row[0]}" for row in set(wanted) ^ set(there)}
-            order = [row[0] for row in wanted if row in there], [row[0] for row in there if row in wanted]
-            found |= {f"{name}.{key}.{a}" for a, b in zip(*order, strict=True) if a != b}
-    return found
+            described = describe(classes[key], module)
+            differences |= {f"{name}.{key}.{row[0]}" for row in set(wanted) ^ set(described)}
+            order = [row[0] for row in wanted if row in described], [row[0] for row in described if row in wanted]
+            differences |= {f"{name}.{key}.{a}" for a, b in zip(*order, strict=True) if a != b}
+    return differences
 
 
 def test_every_version_is_written_down_by_hand() -> None:
@@ -98,12 +98,12 @@ def test_layouts_have_the_documented_rows() -> None:
         (layouts.LOGICALREP, LOGICALREP),
         (layouts.WALSENDER, WALSENDER),
     ):
-        found: dict[str, Any] = {_class_name(message.name): message for message in protocol.messages}
+        specified: dict[str, Any] = {_class_name(message.name): message for message in protocol.messages}
         for part in protocol.parts.values():
-            found |= {layout.name: layout for layout in (part.alternatives or (part,))}
+            specified |= {layout.name: layout for layout in (part.alternatives or (part,))}
         documented = {table.name: table for table in tables(page)}
-        assert sorted(found) == sorted(documented)
-        for name, layout in found.items():
+        assert sorted(specified) == sorted(documented)
+        for name, layout in specified.items():
             table = documented[name]
             assert getattr(layout, "since", 1) == table.since
             assert [(field.name, field.type) for field in layout.fields] == [
@@ -119,10 +119,10 @@ def _class_name(name: str) -> str:
     return "".join(word[0].upper() + word[1:] for word in name.split())
 
 
-def _held_by(one: Operation) -> str:
-    match one:
+def _held_by(field: Operation) -> str:
+    match field:
         case Repeat():
-            return _held_by(one.body)
+            return _held_by(field.body)
         case Text():
             return "text"
         case Bytes():
@@ -130,29 +130,29 @@ def _held_by(one: Operation) -> str:
         case Choose():
             return "NullValue | UnchangedToast | Text | Binary"
         case Group():
-            return one.part
-    assert isinstance(one, Integer)
-    integer = f"{'' if one.signed else 'u'}int{8 * one.width}"
-    codes = (one.code,) if isinstance(one, Constant) else one.allowed if isinstance(one, Take) else ()
-    if one.is_character:
+            return field.part
+    assert isinstance(field, Integer)
+    integer = f"{'' if field.signed else 'u'}int{8 * field.width}"
+    codes = (field.code,) if isinstance(field, Constant) else field.allowed if isinstance(field, Take) else ()
+    if field.is_character:
         assert integer == "uint8"
         return " | ".join(f"'{chr(code)}'" for code in codes)
-    return f"{codes[0]} as {integer}" if isinstance(one, Constant) else integer
+    return f"{codes[0]} as {integer}" if isinstance(field, Constant) else integer
 
 
-def _remarked(one: Operation, operations: Operations) -> set[str]:
-    branch = next((other for other in operations if isinstance(other, Conditional) and one in other.body), None)
-    is_tag = branch is not None and bool(branch.ahead) and one is branch.body[0]
+def _remarked(operation: Operation, operations: Operations) -> set[str]:
+    branch = next((other for other in operations if isinstance(other, Conditional) and operation in other.body), None)
+    is_tag = branch is not None and bool(branch.ahead) and operation is branch.body[0]
     remarks = {
         f"if {branch and branch.name}": branch is not None and not is_tag,
-        f"size {getattr(one, 'count', '') or 'rest'}": isinstance(one, Bytes),
-        f"times {getattr(one, 'count', '')}": isinstance(one, Repeat),
+        f"size {getattr(operation, 'count', '') or 'rest'}": isinstance(operation, Bytes),
+        f"times {getattr(operation, 'count', '')}": isinstance(operation, Repeat),
         "optional": is_tag,
-        "not zero": isinstance(one, Take) and one.refused == (0,),
-        "0 or 1": isinstance(one, Take) and one.wrapper is bool and one.allowed == (0, 1),
-        f"length of {getattr(one, 'of', '')}": isinstance(one, Measure),
+        "not zero": isinstance(operation, Take) and operation.refused == (0,),
+        "0 or 1": isinstance(operation, Take) and operation.wrapper is bool and operation.allowed == (0, 1),
+        f"length of {getattr(operation, 'of', '')}": isinstance(operation, Measure),
     }
-    return {remark for remark, there in remarks.items() if there}
+    return {remark for remark, applies in remarks.items() if applies}
 
 
 # Copies of the spec with wrong rows, and the rows that the comparison must then name. Each line is one mistake in one

@@ -42,17 +42,21 @@ ABORT = NEWEST.StreamAbort(xid=1, subxid=2, abort_lsn=Lsn(3), abort_timestamp=Ti
 
 def _layouts() -> list[tuple[Any, Operations, ProtocolLayout]]:
     """Each class of each version, with the rows that it has there."""
-    found = []
+    owned_rows = []
     for protocol, modules in ((layouts.LOGICALREP, VERSIONS), (layouts.WALSENDER, {1: walsender})):
         for version, module in modules.items():
             described: tuple[Any, ...] = (*protocol.messages, *protocol.parts.values())
             for layout in described:
                 for inner in getattr(layout, "alternatives", ()) or (layout,):
                     owner = getattr(module, "".join(word[0].upper() + word[1:] for word in inner.name.split()), None)
-                    rows = tuple(one for one in inner.operations if all(row.since <= version for row in flat((one,))))
+                    rows = tuple(
+                        operation
+                        for operation in inner.operations
+                        if all(row.since <= version for row in flat((operation,)))
+                    )
                     if owner is not None:
-                        found.append((owner, rows, protocol))
-    return found
+                        owned_rows.append((owner, rows, protocol))
+    return owned_rows
 
 
 def test_rows_have_the_descriptions_of_the_spec() -> None:
@@ -71,8 +75,8 @@ def test_a_struct_has_a_size_where_its_layout_is_fixed() -> None:
             continue
         fixed.add(owner.__name__)
         for facts in ({}, dict.fromkeys(protocol.session, True)):
-            there = [row for row in rows if not isinstance(row, Conditional) or facts.get(row.fact)]
-            wanted = sum(row.width for row in flat(tuple(there)) if isinstance(row, Integer))
+            present_rows = [row for row in rows if not isinstance(row, Conditional) or facts.get(row.fact)]
+            wanted = sum(row.width for row in flat(tuple(present_rows)) if isinstance(row, Integer))
             assert owner.struct.sizeof(**facts) == wanted
     assert fixed >= {"Begin", "Commit", "StreamStart", "StreamAbort", "NullValue", "PrimaryKeepaliveMessage"}
 

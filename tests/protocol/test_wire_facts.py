@@ -46,15 +46,15 @@ def test_fact_1_seven_messages_have_an_xid_in_a_stream_and_nowhere_else(name: st
 
 
 def test_fact_1_origin_has_no_xid_in_a_stream_and_comes_in_the_first_segment_with_lsn_zero() -> None:
-    found = []
+    origins = []
     first_segment = None
     for streaming, message in _decoded("pg16/stream/v4-live.walsender.jsonl.gz"):
         if isinstance(message, v2.StreamStart):
             first_segment = message.first_segment
         elif isinstance(message, v1.Origin) and streaming:
-            found.append((message.origin_lsn, first_segment))
-    assert found == [(Lsn(0), True)] * len(found)
-    assert found
+            origins.append((message.origin_lsn, first_segment))
+    assert origins == [(Lsn(0), True)] * len(origins)
+    assert origins
 
 
 def test_fact_2_stream_abort_has_its_lsn_and_time_with_streaming_parallel_and_not_by_version() -> None:

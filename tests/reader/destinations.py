@@ -22,8 +22,8 @@ def write_identity(storage: Storage, table_format: FormatName = "delta", catalog
 def write_states(storage: Storage, version: int) -> None:
     """Write the state of a table, now and of an hour ago."""
     table = TableState("public/t", version, Lsn(1), "x", 1)
-    states, now = States(storage), datetime.now(UTC)
-    for at in (now - timedelta(hours=1), now - timedelta(minutes=30)):
+    states, current_time = States(storage), datetime.now(UTC)
+    for at in (current_time - timedelta(hours=1), current_time - timedelta(minutes=30)):
         state = State(Lsn(1), None, None, {"public.t": table}, at.isoformat())
         archive_state(storage, states, state, 24.0)
         states.write(state)

@@ -30,8 +30,8 @@ def changed_json(value: Any, chance: random.Random) -> Any:
     """Return a value of JSON with something else in one place."""
     if isinstance(value, dict) and value and chance.random() < 0.9:
         name = chance.choice(sorted(value))
-        others = {each: content for each, content in value.items() if each != name}
-        return others if chance.random() < 0.15 else value | {name: changed_json(value[name], chance)}
+        remaining = {key: content for key, content in value.items() if key != name}
+        return remaining if chance.random() < 0.15 else value | {name: changed_json(value[name], chance)}
     if isinstance(value, list) and value and chance.random() < 0.9:
         index = chance.randrange(len(value))
         return [*value[:index], changed_json(value[index], chance), *value[index + 1 :]]
@@ -50,18 +50,18 @@ def changed_lines(data: bytes, chance: random.Random) -> bytes:
 
 
 def changed_bytes(data: bytes, chance: random.Random) -> bytes:
-    made = bytearray(data)
-    place = chance.randrange(max(len(made), 1))
+    damaged = bytearray(data)
+    place = chance.randrange(max(len(damaged), 1))
     match chance.randrange(4):
         case 0:
-            del made[place:]
+            del damaged[place:]
         case 1:
-            made[place : place + 1] = bytes([chance.randrange(256)])
+            damaged[place : place + 1] = bytes([chance.randrange(256)])
         case 2:
-            made[place : place + 4] = bytes(chance.choice((0, 1, 127, 128, 255)) for _ in range(4))
+            damaged[place : place + 4] = bytes(chance.choice((0, 1, 127, 128, 255)) for _ in range(4))
         case _:
-            made[:] = chance.choice((b"", b"\0", b"[" * 100_000, b'{"a":' * 100_000, b"PAR1", b"Obj\1", made * 2))
-    return bytes(made)
+            damaged[:] = chance.choice((b"", b"\0", b"[" * 100_000, b'{"a":' * 100_000, b"PAR1", b"Obj\1", damaged * 2))
+    return bytes(damaged)
 
 
 def write_destination(folder: Path, table_format: FormatName) -> None:

@@ -37,17 +37,17 @@ ODD = '"Odd Schema"."Order items"'
 
 
 EACH_STATE = Limits(past_state_seconds=1e-6)
-"""Each state in which something has changed stays."""
+"""Limits that retain each changed state."""
 
 
 def now(db: Database) -> datetime:
-    found = db.value("SELECT clock_timestamp()")
-    assert isinstance(found, datetime)
-    return found
+    timestamp = db.value("SELECT clock_timestamp()")
+    assert isinstance(timestamp, datetime)
+    return timestamp
 
 
-def numbers(found: Any) -> list[tuple[Any, ...]]:
-    return sorted(tuple(map(int, row)) for row in found)
+def numbers(rows: Any) -> list[tuple[Any, ...]]:
+    return sorted(tuple(map(int, row)) for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_each_library_has_the_rows_of_now_and_of_a_time(
         f"INSERT INTO {ODD} SELECT i, 2 * i, date '2026-01-01' + i % 300 FROM generate_series(1, 3000) AS i",
     )
     replicate_once(db18, tmp_path, limits=limits, write_mode=mode, history=True, format=table_format)
-    before = now(db18)
+    start_time = now(db18)
     db18.execute(f'UPDATE {ODD} SET "a `b" = 0 WHERE id % 100 = 1', f"DELETE FROM {ODD} WHERE id % 100 = 2")
     replicate_once(db18, tmp_path, limits=limits, write_mode=mode, history=True, format=table_format)
 
     expected = {
         None: [(i, 0 if i % 100 == 1 else 2 * i) for i in range(1, 3001) if i % 100 != 2],
-        before: [(i, 2 * i) for i in range(1, 3001)],
+        start_time: [(i, 2 * i) for i in range(1, 3001)],
     }
     for at, rows in expected.items():
         table = logicalrep.read(tmp_path, ODD, at).select(["id", "a_`b"])
@@ -91,7 +91,7 @@ def test_each_library_has_the_rows_of_now_and_of_a_time(
     history = logicalrep.read(tmp_path, f"{ODD}~history")
     assert history.select(where=[("_is_current", "=", True)]).arrow().num_rows == 2970
     assert history.arrow().num_rows == 3030
-    assert logicalrep.read(tmp_path, f"{ODD}~history", before).arrow().num_rows == 3000
+    assert logicalrep.read(tmp_path, f"{ODD}~history", start_time).arrow().num_rows == 3000
 
     # DuckDB and Arrow find the variable by its name; a condition leaves the same rows out everywhere.
     items = logicalrep.read(tmp_path, ODD).select(where=[("day", ">=", "2026-10-20"), ("id", "in", [299, 298, 599, 5])])
@@ -248,8 +248,8 @@ def test_old_files_have_the_columns_of_their_version_in_spark_too(
         table = logicalrep.read(tmp_path, "t", at, catalog=old_versions.get("catalog"))
         table = table.select(where=[("id", "=", 2)])
         assert table.arrow().drop_columns(["m"]).to_pylist() == [row], number
-        (found,) = table.spark(spark).collect()
-        assert found.asDict(recursive=True) == {**row, "m": [1]}, number
+        (stored_row,) = table.spark(spark).collect()
+        assert stored_row.asDict(recursive=True) == {**row, "m": [1]}, number
     assert dict(table.spark(spark).dtypes)["z"] == "smallint"
 
 
@@ -257,10 +257,10 @@ def test_rows_that_a_load_brought_are_of_the_time_of_the_load(db18: Database, tm
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE late (id int PRIMARY KEY)")
     db18.execute("INSERT INTO t VALUES (1)")
     replicate_once(db18, tmp_path, limits=EACH_STATE, tables=["t"])
-    before = now(db18)
+    start_time = now(db18)
     db18.execute("INSERT INTO late VALUES (1)")
     replicate_once(db18, tmp_path, limits=EACH_STATE, tables=["t", "late"])
-    assert [*logicalrep.at(tmp_path, before)] == ["public.t"]
+    assert [*logicalrep.at(tmp_path, start_time)] == ["public.t"]
     assert [*logicalrep.at(tmp_path, datetime.now(UTC))] == ["public.late", "public.t"]
 
 
@@ -269,9 +269,9 @@ def test_unreadable_input_is_reported_with_the_reason(db18: Database, tmp_path: 
     db18.execute("INSERT INTO orders VALUES (1, now())")
     with pytest.raises(StateError, match=r"\[DESTINATION_EMPTY\]"):
         logicalrep.read(tmp_path, "orders")
-    before = now(db18)
+    start_time = now(db18)
     replicate_once(db18, tmp_path, limits=EACH_STATE)
-    there = now(db18)
+    stored_time = now(db18)
     with pytest.raises(ReadError, match=r"\[TABLE_UNKNOWN\] .* no table public.order; did you mean public.orders\?"):
         logicalrep.read(tmp_path, "order")
     with pytest.raises(ReadError, match=r"has no table x.y; it has public.customer, public.orders"):
@@ -279,11 +279,11 @@ def test_unreadable_input_is_reported_with_the_reason(db18: Database, tmp_path: 
     with pytest.raises(ReadError, match=r"has no table public.orders~history; did you mean public.orders\?"):
         logicalrep.read(tmp_path, "orders~history")
     with pytest.raises(ReadError, match=r"\[TIME_NOT_STORED\] .* or before: the earliest is 20"):
-        logicalrep.read(tmp_path, "orders", before)
+        logicalrep.read(tmp_path, "orders", start_time)
     for wrong, text in [("yesterday", "expected a time as in"), ("2026-11-26T12:00", "without a zone")]:
         with pytest.raises(OptionError, match=text):
             logicalrep.at(tmp_path, wrong)
-    assert logicalrep.read(tmp_path, "orders", there.isoformat()).arrow().num_rows == 1
+    assert logicalrep.read(tmp_path, "orders", stored_time.isoformat()).arrow().num_rows == 1
 
     # A table that is stopped has other commits than the others.
     db18.execute("INSERT INTO orders VALUES (2, 'infinity')", "INSERT INTO customer VALUES (1)")
@@ -295,7 +295,7 @@ def test_unreadable_input_is_reported_with_the_reason(db18: Database, tmp_path: 
     with pytest.raises(ReadError, match=r"\[TABLE_NOT_CURRENT\] public.orders .* it was stopped: .*infinity"):
         _ = stopped["orders"]
     assert logicalrep.read(tmp_path, "orders").arrow()["id"].to_pylist() == [1]
-    assert logicalrep.read(tmp_path, "orders", there).arrow()["id"].to_pylist() == [1]
+    assert logicalrep.read(tmp_path, "orders", stored_time).arrow()["id"].to_pylist() == [1]
 
     db18.execute("DELETE FROM customer", "INSERT INTO customer VALUES (2)")
     old = logicalrep.at(tmp_path, datetime.now(UTC))["customer"]
@@ -328,8 +328,8 @@ def test_the_last_state_of_each_minute_is_kept_for_the_hours_of_keep(tmp_path: P
         states.write(state)
 
     def version(at: datetime) -> int | None:
-        found = read_state(storage, at)
-        return None if found is None else found.tables["public.t"].version
+        past_state = read_state(storage, at)
+        return None if past_state is None else past_state.tables["public.t"].version
 
     # What was so an hour ago can be read; of what was before, the last one says how it was then.
     assert version(end - timedelta(minutes=62)) is None
@@ -355,8 +355,8 @@ def test_a_state_of_a_version_that_knew_no_times_is_read(tmp_path: Path) -> None
     States(storage).write(replace(state, until=None))
     assert past_states.earliest_time(storage) is None
     assert read_state(storage, datetime.now(UTC)) is None
-    known = past_states.latest_commit_time(State.read(storage), state.tables, "2026-01-01T00:00:00+00:00")
-    assert datetime.fromisoformat(known) > datetime.now(UTC) - timedelta(minutes=5)
+    end_time = past_states.latest_commit_time(State.read(storage), state.tables, "2026-01-01T00:00:00+00:00")
+    assert datetime.fromisoformat(end_time) > datetime.now(UTC) - timedelta(minutes=5)
     assert (
         past_states.latest_commit_time(replace(state, until="2026-01-02T00:00:00+00:00"), state.tables, None)[:10]
         == "2026-01-02"

@@ -32,7 +32,7 @@ def submission(master: str, program: Path, *arguments: str, settings: dict[str, 
 
 
 OF_DRIVER = {"PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-"""The environment that a driver needs beside that of the tests."""
+"""The variables that a driver needs in addition to the environment of the tests."""
 
 
 def submitted(
@@ -112,13 +112,13 @@ def cluster(
     with ExitStack() as stack:
 
         def start(
-            *arguments: str, host: str = "127.0.0.1", own: Path = folder, before: Sequence[str] = (), **others: Any
+            *arguments: str, host: str = "127.0.0.1", own: Path = folder, prefix: Sequence[str] = (), **options: Any
         ) -> None:
             with log.open("ab") as output:
                 process = subprocess.Popen(
-                    [*before, HOME / "bin" / "spark-class", *arguments, "--host", host],
+                    [*prefix, HOME / "bin" / "spark-class", *arguments, "--host", host],
                     env=environment | {"TMPDIR": str(own), "SPARK_LOCAL_IP": host},
-                    stdout=output, stderr=output, cwd=own, **others,
+                    stdout=output, stderr=output, cwd=own, **options,
                 )  # fmt: skip
             stack.callback(process.wait, 30)
             stack.callback(process.terminate)
@@ -134,6 +134,6 @@ def cluster(
             pinned = ["taskset", "-c", str(cores[number])] if cores else []
             host = f"127.0.0.{number + 1}" if sys.platform == "linux" else "127.0.0.1"
             of_worker = ["org.apache.spark.deploy.worker.Worker", *worker, url]
-            start(*of_worker, host=host, own=own, before=pinned, **of_workers)
+            start(*of_worker, host=host, own=own, prefix=pinned, **of_workers)
         eventually(lambda: len(found("Registering worker")) == workers)
         yield url

@@ -37,11 +37,11 @@ def find_other_version() -> Path | None:
     """Return a Python of another version on this machine; None if there is none."""
     own = f"python{sys.version_info.major}.{sys.version_info.minor}"
     names = [f"python3.{minor}" for minor in range(10, 20)]
-    found = [shutil.which(name) for name in names if name != own]
+    programs = [shutil.which(name) for name in names if name != own]
     of_pyenv = [
         next(iter(sorted(Path.home().glob(f".pyenv/versions/*/bin/{name}"))), None) for name in names if name != own
     ]
-    for path in (*found, *of_pyenv):
+    for path in (*programs, *of_pyenv):
         # One of pyenv's own links says that no such version is chosen.
         if path is not None and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
             return Path(path)

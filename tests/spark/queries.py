@@ -51,15 +51,15 @@ class Query:
         self.start = self.end
         self.reader.commit(self.end)
 
-    def restart(self, *, again: bool = True, **options: Any) -> None:
-        """End the reader as a kill does, and start another one if `again`, with changed options."""
+    def restart(self, *, reopen: bool = True, **options: Any) -> None:
+        """End the reader as a kill does, and start another one if `reopen`, with changed options."""
         receiver = getattr(getattr(self.reader, "walsender", self.reader), "receiver", None)
         if receiver is not None:
             # A killed reader acknowledges nothing.
             receiver.replication.acknowledge = lambda lsn: None
         self.reader.stop()
         self.options = replace(self.options, **options)
-        if again:
+        if reopen:
             self.reader = self._new()
 
 

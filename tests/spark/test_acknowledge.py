@@ -49,7 +49,7 @@ def at_head(db: Database, slot: str) -> dict[str, Any]:
 def test_each_of_two_slots_moves_to_its_own_source(spark: Any, db: Database, tmp_path: Path) -> None:
     stream = Stream(spark, db, tmp_path)
     both = stream.load(**options(db, "a")).union(stream.load(**options(db, "b")))
-    before = query_slot(db.connection, "b").confirmed.lsn
+    confirmed = query_slot(db.connection, "b").confirmed.lsn
     db.execute("INSERT INTO t VALUES (1)")
     query = stream.writer(both).trigger(availableNow=True).start()
     assert query.awaitTermination(120)
@@ -57,15 +57,15 @@ def test_each_of_two_slots_moves_to_its_own_source(spark: Any, db: Database, tmp
     for slot, end in ends.items():
         assert str(query_slot(db.connection, slot).confirmed.lsn) == end
     progress: Any = query.lastProgress
-    found: list[Any] = [offset_in_progress(source["endOffset"]) for source in progress["sources"]]
-    assert {offset["slot"]: offset["lsn"] for offset in found} == ends
+    offsets: list[Any] = [offset_in_progress(source["endOffset"]) for source in progress["sources"]]
+    assert {offset["slot"]: offset["lsn"] for offset in offsets} == ends
     # Spark 4.0 and 4.1 plan an empty batch too.
-    assert before <= Lsn(ends["b"]) <= Lsn(ends["a"])
-    assert before < Lsn(ends["a"])
+    assert confirmed <= Lsn(ends["b"]) <= Lsn(ends["a"])
+    assert confirmed < Lsn(ends["a"])
 
 
 def test_a_query_of_which_no_one_source_reads_the_slot(db: Database) -> None:
-    before = query_slot(db.connection, "b").confirmed
+    confirmed = query_slot(db.connection, "b").confirmed
     db.execute("INSERT INTO u VALUES (1)")
     without_slot = offset_of(query_slot(db.connection, "b").reached)
     for query in (
@@ -79,22 +79,22 @@ def test_a_query_of_which_no_one_source_reads_the_slot(db: Database) -> None:
             match=r"\[QUERY_NOT_OF_SLOT\] \d of the query's sources read replication slot 'b', but exactly one must",
         ):
             acknowledge(query, **options(db, "b"))
-    assert query_slot(db.connection, "b").confirmed == before
+    assert query_slot(db.connection, "b").confirmed == confirmed
     assert acknowledge(ended(None), **options(db, "b")) is None
     end = at_head(db, "b")
     assert acknowledge(ended(7, None, end), **options(db, "b")) == end["lsn"]
 
 
 def test_a_position_that_the_server_s_wal_has_not(db: Database) -> None:
-    before = query_slot(db.connection, "a").confirmed
+    confirmed = query_slot(db.connection, "a").confirmed
     db.execute("INSERT INTO t VALUES (1)")
     offset = at_head(db, "a")
-    beyond = offset_of(WalPosition(Lsn(query_wal_head(db.connection) + (1 << 20)), before.timeline), slot="a")
+    beyond = offset_of(WalPosition(Lsn(query_wal_head(db.connection) + (1 << 20)), confirmed.timeline), slot="a")
     other = offset | {"system_identifier": str(int(offset["system_identifier"]) + 1)}
     for wrong, reason in ((beyond, "the server's WAL ends at"), (other, "it is another one")):
         with pytest.raises(LostPositionError, match=reason):
             acknowledge(ended(wrong), **options(db, "a"))
-    assert query_slot(db.connection, "a").confirmed == before
+    assert query_slot(db.connection, "a").confirmed == confirmed
 
 
 @pytest.mark.parametrize("has_admission_control", [True, False])

@@ -47,9 +47,9 @@ def db(db18: Database) -> Database:
 
 @pytest.fixture
 def query(db: Database, tmp_path: Path) -> Iterator[Query]:
-    made = Query(db, tmp_path, mode="auto")
-    yield made
-    made.restart(again=False)
+    started_query = Query(db, tmp_path, mode="auto")
+    yield started_query
+    started_query.restart(reopen=False)
 
 
 def kinds(query: Query) -> set[type]:
@@ -91,8 +91,8 @@ def slot(restart: int, head: int) -> Slot:
 )
 def test_the_choice(restart: int, behind: int, state: dict[str, bool], peeks: bool) -> None:
     position = 10_000 * MIB
-    found = slot(position - restart, position + behind)
-    assert suits_peek(found, Lsn(position), **({"receives": False, "has_end": False} | state)) == peeks
+    candidate = slot(position - restart, position + behind)
+    assert suits_peek(candidate, Lsn(position), **({"receives": False, "has_end": False} | state)) == peeks
 
 
 @needs_admission_control
@@ -104,13 +104,13 @@ def test_far_behind_by_peek_and_near_the_end_by_walsender(
     assert len(query.plan()) == 9000
     assert kinds(query) == {SlotRange}
     query.commit()
-    before = query_slot(db.connection, "s").confirmed.lsn
+    confirmed = query_slot(db.connection, "s").confirmed.lsn
     for number in (9001, 9002):
         db.execute(f"INSERT INTO t VALUES ({number})")
         assert new_values(query.plan()) == [str(number)]
         assert kinds(query) == {CarriedRows}
         query.commit()
-    eventually(lambda: query_slot(db.connection, "s").confirmed.lsn > before)
+    eventually(lambda: query_slot(db.connection, "s").confirmed.lsn > confirmed)
     assert query_slot(db.connection, "s").active_pid is not None
     # It falls behind.
     monkeypatch.setattr(auto, "PEEK_BACKLOG", 1 << 20)
@@ -161,7 +161,7 @@ def test_a_batch_that_one_plans_has_the_same_rows_by_the_other(
                 query.restart(mode="auto", spool=None)
                 query.commit()
                 seen += received
-        query.restart(again=False)
+        query.restart(reopen=False)
         assert len(seen) > 1600
     finally:
         db18.execute("ALTER SYSTEM RESET logical_decoding_work_mem", "SELECT pg_reload_conf()")
@@ -225,7 +225,7 @@ def test_the_time_of_a_batch_is_flat_while_a_transaction_stays_open(db: Database
     db.execute("INSERT INTO t VALUES (0)")
     query.plan()
     query.commit()
-    before = seconds_of_a_batch()
+    idle_seconds = seconds_of_a_batch()
     # WAL of a table that is not published costs the same to decode.
     db.execute(
         "CREATE TABLE u (v text)", "ALTER PUBLICATION p RENAME TO all_tables", "CREATE PUBLICATION p FOR TABLE t"
@@ -237,7 +237,7 @@ def test_the_time_of_a_batch_is_flat_while_a_transaction_stays_open(db: Database
     query.commit()
     retained = query_slot(db.connection, "s")
     assert retained.retained_bytes > 30 << 20
-    assert seconds_of_a_batch() < before + 0.1
+    assert seconds_of_a_batch() < idle_seconds + 0.1
     assert kinds(query) <= {CarriedRows}
     other.close()
 
@@ -257,10 +257,10 @@ def test_peek_behind_an_open_transaction_warns(
         )
         query.plan()
         query.commit()
-    query.restart(again=False)
+    query.restart(reopen=False)
     other.close()
-    (said,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
-    assert re.fullmatch(r"slot s: the server decodes [1-9] MiB of WAL before each batch again, .*", said)
+    (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert re.fullmatch(r"slot s: the server decodes [1-9] MiB of WAL before each batch again, .*", warning)
 
 
 @needs_admission_control
@@ -270,12 +270,12 @@ def test_a_server_without_a_walsender_to_spare(
     other = Query(db, tmp_path, mode="auto")
     refused = other.options.connection.connect
 
-    def connect(self: Any, *, replication: bool = False, **others: Any) -> Any:
+    def connect(self: Any, *, replication: bool = False, **options: Any) -> Any:
         import psycopg
 
         if replication:
             raise psycopg.OperationalError("number of requested standby connections exceeds max_wal_senders")
-        return refused(**others)
+        return refused(**options)
 
     monkeypatch.setattr(type(other.options.connection), "connect", connect)
     for number in (1, 2):
@@ -283,9 +283,9 @@ def test_a_server_without_a_walsender_to_spare(
         assert new_values(other.plan()) == [str(number)]
         assert kinds(other) == {SlotRange}
         other.commit()
-    (said,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
-    assert said.startswith("Slot s: the server refused a walsender, so peek reads the slot: number of requested")
-    other.restart(again=False)
+    (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert warning.startswith("Slot s: the server refused a walsender, so peek reads the slot: number of requested")
+    other.restart(reopen=False)
 
 
 @needs_admission_control
@@ -297,7 +297,7 @@ def test_with_two_phase_a_walsender_alone_reads(db: Database, tmp_path: Path) ->
     assert row["gid"] == "g"
     query.restart()
     assert query.rows() == [row]
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 @pytest.mark.thorough
@@ -311,15 +311,15 @@ def test_a_slot_of_a_standby(tmp_path: Path) -> None:
             primary.execute("CREATE PUBLICATION p FOR ALL TABLES")
         with start_standby_of(server, tmp_path / "backup") as standby, connect_writer(server.dsn) as primary:
             with connect_writer(standby.dsn) as connection, ThreadPoolExecutor() as threads:
-                made = threads.submit(create_slot, connection, "s")
+                future = threads.submit(create_slot, connection, "s")
 
                 def is_made() -> bool:
                     # The standby waits for a list of the running transactions.
                     primary.execute("SELECT pg_log_standby_snapshot()")
-                    return made.done()
+                    return future.done()
 
                 eventually(is_made)
-                made.result()
+                future.result()
             query = Query(cast(Database, standby), tmp_path, mode="auto")
             primary.execute("INSERT INTO t VALUES (0)")
             assert new_values(query.plan()) == ["0"]
@@ -330,7 +330,7 @@ def test_a_slot_of_a_standby(tmp_path: Path) -> None:
             eventually(lambda: standby_has(standby, 20_001))
             assert len(query.plan()) == 20_000
             assert kinds(query) == {SlotRange}
-            query.restart(again=False)
+            query.restart(reopen=False)
 
 
 def standby_has(standby: LocalServer, rows: int) -> bool:
@@ -352,8 +352,8 @@ def test_rows_in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     parts: Any = rows.partitions(Lsn(100), Lsn(900))
     assert parts is not None
     assert max(len(part.data) for part in parts) <= 10_000
-    found = [value for part in parts for batch in part.read() for value in batch.column(0).to_pylist()]
-    assert found == values[100:900]
+    read_values = [value for part in parts for batch in part.read() for value in batch.column(0).to_pylist()]
+    assert read_values == values[100:900]
     size = rows.size
     rows.remove_before(Lsn(250))
     assert rows.size == size * 3 // 4

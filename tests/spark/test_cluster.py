@@ -22,7 +22,7 @@ from tests.spark.cluster import OF_DRIVER, PATHS, cluster
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 SMALL, LARGE = 5, 100_000
-"""The rows of small transactions, and those of one that is too large for tasks."""
+"""The rows of small transactions, and the rows of a transaction that is too large for tasks."""
 PROGRAM = """
 import json
 import os
@@ -98,13 +98,13 @@ def test_executors_that_share_no_folder_with_the_driver(db18: Database, tmp_path
             capture_output=True, text=True, timeout=600,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["rows"] == [[-1, 32], *([i, 32 if i < SMALL else 1024] for i in range(SMALL + LARGE))]
-    assert {uid for uid, _ in found["there"]} == {other.pw_uid}
-    assert str(of_driver) not in {folder for _, folder in found["there"]}
-    said = [line.partition("slot s: ")[2] for line in done.stderr.splitlines() if "slot s: read by " in line]
-    assert [line.partition(", ")[0] for line in said] == ["read by walsender", "read by peek", "read by walsender"]
-    assert "too large to be sent to the executors" in said[1]
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["rows"] == [[-1, 32], *([i, 32 if i < SMALL else 1024] for i in range(SMALL + LARGE))]
+    assert {uid for uid, _ in report["there"]} == {other.pw_uid}
+    assert str(of_driver) not in {folder for _, folder in report["there"]}
+    log_lines = [line.partition("slot s: ")[2] for line in done.stderr.splitlines() if "slot s: read by " in line]
+    assert [line.partition(", ")[0] for line in log_lines] == ["read by walsender", "read by peek", "read by walsender"]
+    assert "too large to be sent to the executors" in log_lines[1]
     assert not list(of_driver.glob("logicalrep-[0-9]*"))
     assert query_slot(db18.connection, "s").active_pid is None
 
@@ -191,6 +191,6 @@ def test_a_partition_that_is_read_twice_has_the_same_rows(
             env=os.environ | OF_DRIVER, capture_output=True, text=True, timeout=900,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert [each["keys"] for each in found] == [list(range(at, at + 100)) for at in (0, 100, 200)]
-    assert found[0]["is_repeated"]
+    batches = json.loads(done.stdout.splitlines()[-1])
+    assert [batch["keys"] for batch in batches] == [list(range(at, at + 100)) for at in (0, 100, 200)]
+    assert batches[0]["is_repeated"]

@@ -119,7 +119,7 @@ def typed_rows_of_the_feed(
     """Return what `typed_rows` returns, from the rows of the feed."""
     reader = FeedTable(table, texts, allows_missing=False)
     given = {"rows_per_record_batch": str(size), "tables": str(table.table)}
-    found = []
+    row_texts = []
     with Capture.open(path) as capture:
         messages = in_columns(
             capture.batches(), capture.session.decoder(), row_form(read_options(given), feed_schema())
@@ -130,10 +130,10 @@ def typed_rows_of_the_feed(
                 longer = pa.concat_batches([batch, batch, batch]).slice(batch.num_rows, batch.num_rows)
                 is_ours = pc.and_(pc.equal(longer["table"], table.name), pc.is_in(longer["op"], pa.array(OPS)))
                 for typed in reader.batches([longer.filter(is_ours).select(COLUMNS)]):
-                    found += [str(row) for row in numbered(typed).to_pylist()]
+                    row_texts += [str(row) for row in numbered(typed).to_pylist()]
         except LogicalRepError as error:
             return type(error), error.code
-    return found
+    return row_texts
 
 
 def tables(path: Path) -> list[TableDescription]:
@@ -150,10 +150,10 @@ def test_the_rows_of_the_feed_make_those_of_a_table(path: Path) -> None:
     for table in tables(path):
         for texts in ((), table.names):
             expected = typed_rows(path, in_columns, 1000, table, texts)
-            found = typed_rows_of_the_feed(path, 1000, table, texts)
+            feed_rows = typed_rows_of_the_feed(path, 1000, table, texts)
             # A table with changed columns may still have the same names and types.
-            assert found == expected or (
-                expected == (SchemaMismatchError, "SCHEMA_CHANGED") and isinstance(found, list)
+            assert feed_rows == expected or (
+                expected == (SchemaMismatchError, "SCHEMA_CHANGED") and isinstance(feed_rows, list)
             )
     # Their compilation takes seconds, and serves both a server's messages and the feed's texts.
     assert len(load_rows.signatures) == 1  # type: ignore[attr-defined]
@@ -167,11 +167,11 @@ def test_a_capture_that_ends_anywhere(limit: str) -> None:
         messages, session = list(capture), capture.session
     options = read_options({"rows_per_record_batch": "7", "memory_limit": limit})
     for stop in range(0, len(messages), 5):
-        found = []
+        feeds = []
         for read in (row_by_row, in_columns):
             batches = read(_given(messages[:stop], read), session.decoder(), row_form(options, feed_schema()))
-            found.append([row for batch in batches for row in batch.to_pylist()])
-        assert found[0] == found[1]
+            feeds.append([row for batch in batches for row in batch.to_pylist()])
+        assert feeds[0] == feeds[1]
 
 
 def test_a_part_of_a_slot_is_the_same_part() -> None:
@@ -204,8 +204,8 @@ def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
     for read in (row_by_row, in_columns):
         options = read_options({"tables": "emptied, renamed"})
         batches = read(_given(messages, read), Decoder(1), row_form(options, feed_schema()))
-        found = [(row["op"], row["table"], row["key"]) for batch in batches for row in batch.to_pylist()]
-        assert found == [
+        changes = [(row["op"], row["table"], row["key"]) for batch in batches for row in batch.to_pylist()]
+        assert changes == [
             ("truncate", "emptied", ["id", "a"]),
             ("insert", "renamed", ["id", "b"]),
             ("truncate", "renamed", ["id", "b"]),
@@ -228,14 +228,14 @@ def test_stream_aborts_without_streaming(options: dict[str, str], monkeypatch: p
     session = [abort, abort, *transaction, abort, *transaction, *transaction]
     schema = relation_schema(_relation("t", "a")) if "table" in options else feed_schema()
     given: Any = row_form(read_options(options), schema)
-    found: list[Any] = []
+    feeds: list[Any] = []
     for read in (row_by_row, in_columns):
         with monkeypatch.context() as patched:
             patched.setattr("logicalrep.arrow.reading.assembled", lambda *_: ())
             batches = read(_given(session, read), Decoder(1), given)
-            found.append([row for batch in batches for row in batch.to_pylist()])
-    assert found[0] == found[1]
-    assert len(found[0]) == 9
+            feeds.append([row for batch in batches for row in batch.to_pylist()])
+    assert feeds[0] == feeds[1]
+    assert len(feeds[0]) == 9
     for broken in (abort[1][:-1], abort[1] + b"\0"):
         for read in (row_by_row, in_columns):
             with pytest.raises(DecodeError, match=r"^Stream Abort: "):
@@ -258,8 +258,8 @@ def test_types_that_are_one_in_spark() -> None:
     session, options = _session(*messages), read_options({"table": "t"})
     for read in (row_by_row, in_columns):
         batches = read(_given(session, read), Decoder(1), row_form(options, relation_schema(_relation("t", "a"))))
-        found = [row["a"] for batch in batches for row in batch.to_pylist()]
-        assert found == [*values.values(), None]
+        feed_values = [row["a"] for batch in batches for row in batch.to_pylist()]
+        assert feed_values == [*values.values(), None]
 
 
 def test_a_key_whose_columns_are_not_flagged() -> None:
@@ -279,8 +279,8 @@ def test_a_key_whose_columns_are_not_flagged() -> None:
     for read in (row_by_row, in_columns):
         form = row_form(read_options({"table": "t"}), relation_schema(of_table))
         batches = read(_given(messages, read), Decoder(1), form)
-        found = [(row["a"], row["b"]) for batch in batches for row in batch.to_pylist()]
-        assert found == [(None, "20"), ("1", None), (None, "30"), ("2", "31")]
+        keys = [(row["a"], row["b"]) for batch in batches for row in batch.to_pylist()]
+        assert keys == [(None, "20"), ("1", None), (None, "30"), ("2", "31")]
 
 
 @pytest.mark.parametrize("table", [None, "emptied"])

@@ -20,49 +20,49 @@ from tests.waiting import eventually
 
 def commits(*calls: tuple[str, int]) -> Commits:
     """Return the commits after some calls; `record_batch` has the end of a batch, which begins where the last one ended."""
-    made, start = Commits(), Lsn(10)
+    batch_commits, start = Commits(), Lsn(10)
     for name, position in calls:
         if name == "record_batch":
-            made.record_batch(start, Lsn(position))
+            batch_commits.record_batch(start, Lsn(position))
             start = Lsn(position)
         else:
-            getattr(made, name)(Lsn(position))
-    return made
+            getattr(batch_commits, name)(Lsn(position))
+    return batch_commits
 
 
 def test_the_next_batchs_start_is_checkpointed_after_all_earlier_batches() -> None:
-    made = commits(("has", 10), ("record_batch", 20), ("record_commit", 20), ("record_batch", 30))
-    assert made.has(Lsn(30))
+    batch_commits = commits(("has", 10), ("record_batch", 20), ("record_commit", 20), ("record_batch", 30))
+    assert batch_commits.has(Lsn(30))
     # The same batch is planned again, as by a second action on its rows.
-    made.record_batch(Lsn(20), Lsn(30))
-    assert made.has(Lsn(30))
+    batch_commits.record_batch(Lsn(20), Lsn(30))
+    assert batch_commits.has(Lsn(30))
     # Another source of the query has a batch.
-    made.record_commit(Lsn(30))
-    made.record_batch(Lsn(30), Lsn(30))
-    made.record_batch(Lsn(30), Lsn(40))
-    assert made.has(Lsn(40))
+    batch_commits.record_commit(Lsn(30))
+    batch_commits.record_batch(Lsn(30), Lsn(30))
+    batch_commits.record_batch(Lsn(30), Lsn(40))
+    assert batch_commits.has(Lsn(40))
 
 
 def test_the_first_batch_of_a_process_proves_nothing_until_the_query_has_been_idle(clock: list[float]) -> None:
-    made = commits(("has", 10), ("record_batch", 20))
-    assert made.has(Lsn(10))
-    assert not made.has(Lsn(20))
+    batch_commits = commits(("has", 10), ("record_batch", 20))
+    assert batch_commits.has(Lsn(10))
+    assert not batch_commits.has(Lsn(20))
     clock[0] += 9
-    assert not made.has(Lsn(20))
+    assert not batch_commits.has(Lsn(20))
     clock[0] += 1
-    assert made.has(Lsn(20))
+    assert batch_commits.has(Lsn(20))
 
 
 def test_a_batch_of_an_earlier_process_is_reread() -> None:
-    made = commits(("record_batch", 20), ("record_commit", 20), ("record_batch", 30))
-    assert made.has(Lsn(30))
+    batch_commits = commits(("record_batch", 20), ("record_commit", 20), ("record_batch", 30))
+    assert batch_commits.has(Lsn(30))
 
 
-@pytest.mark.parametrize("before", [(), (("record_commit", 10),)])
-def test_a_batch_before_which_not_everything_is_committed_is_refused(before: tuple[tuple[str, int], ...]) -> None:
-    made = commits(("has", 10), ("record_batch", 20), *before)
+@pytest.mark.parametrize("steps", [(), (("record_commit", 10),)])
+def test_a_batch_before_which_not_everything_is_committed_is_refused(steps: tuple[tuple[str, int], ...]) -> None:
+    batch_commits = commits(("has", 10), ("record_batch", 20), *steps)
     with pytest.raises(AsyncProgressError, match=r"\[ASYNC_PROGRESS\] .* from 0/14 on.*asyncProgressTrackingEnabled"):
-        made.record_batch(Lsn(20), Lsn(30))
+        batch_commits.record_batch(Lsn(20), Lsn(30))
 
 
 @pytest.mark.thorough
@@ -73,7 +73,7 @@ def test_a_query_with_asynchronous_progress_is_refused_and_continues_without_it(
 ) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db18.connection, "spark")
-    before = query_slot(db18.connection, "spark").confirmed.lsn
+    confirmed = query_slot(db18.connection, "spark").confirmed.lsn
     stream = Stream(spark, db18, tmp_path, mode=mode, max_changes_per_batch="1")
     writer = stream.writer(stream.load())
     for name in ("asyncProgressTrackingEnabled", "_asyncProgressTrackingOverrideSinkSupportCheck"):
@@ -86,4 +86,4 @@ def test_a_query_with_asynchronous_progress_is_refused_and_continues_without_it(
         query.awaitTermination(120)
     stream.run()
     assert sorted(int(row.after["id"]) for row in stream.frame().collect()) == [0, 1, 2]
-    eventually(lambda: query_slot(db18.connection, "spark").confirmed.lsn > before)
+    eventually(lambda: query_slot(db18.connection, "spark").confirmed.lsn > confirmed)

@@ -106,7 +106,7 @@ def test_a_secret_among_the_options_is_refused_in_spark_connect(secret: dict[str
 
 
 def test_a_stream_in_a_session_of_spark_connect(connect: Any, db18: Database, tmp_path: Path) -> None:
-    """What the last run has read is acknowledged, and another one goes on."""
+    """The rows of the last run are acknowledged, and the next run resumes after them."""
     db18.execute("CREATE TABLE public.t (id int PRIMARY KEY, a text)", "CREATE PUBLICATION p FOR TABLE public.t")
     create_slot(db18.connection, "spark")
     stream = Stream(register(connect), db18, tmp_path)

@@ -43,7 +43,7 @@ def new_table(storage: Storage, mode: WriteMode) -> StoredTable:
 
 def change(stored: StoredTable, lsn: int, op: str, ids: range, text: str | None = None) -> None:
     """Insert, update or delete rows."""
-    rows = [(str(each), {"id": str(each), "b": text, "v": None, "big": "big"}) for each in ids]
+    rows = [(str(key), {"id": str(key), "b": text, "v": None, "big": "big"}) for key in ids]
     changes: list[dict[str, Any]] = [
         {"op": op, "after": row, "commit_lsn": lsn}
         if op != "delete"
@@ -54,8 +54,8 @@ def change(stored: StoredTable, lsn: int, op: str, ids: range, text: str | None 
 
 
 def rows_of(spark: Any, path: Path) -> list[tuple[Any, ...]]:
-    found = logicalrep.spark.table(spark, str(path)).orderBy("id")
-    return [tuple(row) for row in found.collect()]
+    frame = logicalrep.spark.table(spark, str(path)).orderBy("id")
+    return [tuple(row) for row in frame.collect()]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -67,7 +67,9 @@ def test_rows_through_updates_and_schema_changes(spark: Any, tmp_path: Path, mod
     change(stored, 2, "insert", range(1000), "old")
     change(stored, 3, "update", range(0, 1000, 100), "new")
     change(stored, 4, "delete", range(1, 1000, 100))
-    expected = [(each, "new" if each % 100 == 0 else "old", None, "big") for each in range(1000) if each % 100 != 1]
+    expected = [
+        (number, "new" if number % 100 == 0 else "old", None, "big") for number in range(1000) if number % 100 != 1
+    ]
     assert any(file.vector is not None for file in stored.files.values()) == (mode == "merge-on-read")
     assert rows_of(spark, folder) == expected
     assert logicalrep.spark.table(spark, str(folder)).count() == len(expected)
@@ -75,10 +77,10 @@ def test_rows_through_updates_and_schema_changes(spark: Any, tmp_path: Path, mod
     assert logicalrep.spark.table(spark, str(folder), stored.version - 2).filter("b = 'new'").count() == 0
 
     # ADD COLUMN: no file is written anew for a column without a default.
-    before = stored.table
-    added = evolved(before, None)
+    old_table = stored.table
+    added = evolved(old_table, None)
     added = replace(added, table=replace(added.table, relation=replace(added.table.relation, columns=(
-        *before.relation.columns, added.table.relation.columns[-1]))))  # fmt: skip
+        *old_table.relation.columns, added.table.relation.columns[-1]))))  # fmt: skip
     reshape(stored, Evolution(added.table, {name: name for name in NAMES}, {}), SequentialEngine())
     assert logicalrep.spark.table(spark, str(folder)).columns == [*NAMES, "new"]
     assert rows_of(spark, folder) == [(*row, None) for row in expected]

@@ -39,9 +39,9 @@ def test_the_quick_start(spark: Any, db18: Database, tmp_path: Path) -> None:
     shown = tmp_path / "shown"
     with shown.open("wb") as out:
         process = subprocess.Popen([sys.executable, "-c", program], stdout=out, stderr=out, start_new_session=True)
-    made = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'spark'"
+    count_slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'spark'"
     try:
-        eventually(lambda: db18.value(made) == 1 or process.poll() is not None, seconds=600)
+        eventually(lambda: db18.value(count_slots) == 1 or process.poll() is not None, seconds=600)
         db18.execute("INSERT INTO orders VALUES (1, 'a book')")
         eventually(lambda: "{id -> 1, item -> a book}" in shown.read_text() or process.poll() is not None, seconds=600)
         assert process.poll() is None, shown.read_text()
@@ -61,9 +61,9 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
         assert name in making
         making = making.replace(name, replacement)
     exec(making.replace('"publication": "shop"', '"publication": "p"'), {})
-    before = spark.read.parquet(str(tmp_path / "rows"))
-    assert before.count() == db18.value("SELECT count(*) FROM plain")
-    assert before.count() > 10
+    old_rows = spark.read.parquet(str(tmp_path / "rows"))
+    assert old_rows.count() == db18.value("SELECT count(*) FROM plain")
+    assert old_rows.count() > 10
     stream = Stream(spark, db18, tmp_path, mode=mode, table="public.plain", max_changes_per_batch="4000")
     run(db18.connection, 2)
     db18.execute("UPDATE plain SET v = 'changed' WHERE id % 5 = 0", "DELETE FROM plain WHERE id % 7 = 0")

@@ -24,8 +24,8 @@ from tests.spark.cluster import PATHS
 
 def test_every_error_comes_from_a_worker_as_it_is(spark: SparkSession) -> None:
     errors = list(every_error())
-    found = spark.sparkContext.parallelize(errors, 2).map(lambda error: (str(error), error)).collect()
-    assert [(text, str(error), type(error)) for text, error in found] == [
+    returned = spark.sparkContext.parallelize(errors, 2).map(lambda error: (str(error), error)).collect()
+    assert [(text, str(error), type(error)) for text, error in returned] == [
         (str(error), str(error), type(error)) for error in errors
     ]
 
@@ -63,7 +63,7 @@ TYPED = (
 
 
 @pytest.mark.parametrize(
-    ("slot", "schema", "said"),
+    ("slot", "schema", "sentence"),
     [
         ("none", "", "[SLOT_MISSING] Replication slot 'none' does not exist: "),
         pytest.param("s", TYPED, "[SCHEMA_CHANGED] public.t.id is integer", marks=pytest.mark.thorough),
@@ -71,7 +71,7 @@ TYPED = (
 )
 @pytest.mark.usefixtures("spark")
 def test_a_program_s_last_line_is_the_sentence(
-    db18: Database, tmp_path: Path, slot: str, schema: str, said: str
+    db18: Database, tmp_path: Path, slot: str, schema: str, sentence: str
 ) -> None:
     """The error is one of the driver, and one of a task."""
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
@@ -85,8 +85,8 @@ def test_a_program_s_last_line_is_the_sentence(
     )  # fmt: skip
     assert done.returncode == 1
     lines = done.stderr.splitlines()
-    assert lines[-1].startswith(said), done.stderr
-    assert sum(line.startswith(said) for line in lines) == 1
+    assert lines[-1].startswith(sentence), done.stderr
+    assert sum(line.startswith(sentence) for line in lines) == 1
     # Neither the driver's nor Spark's part of the traceback has the way through our modules.
     assert "retries.py" not in done.stderr
     assert "columnar.py" not in done.stderr

@@ -66,9 +66,9 @@ def test_a_worker_without_the_package_reports_what_is_missing(bare_python: Path)
         walsender.streamReader(feed_schema()),
         lambda: table,
     ]
-    data = [cloudpickle.dumps(each) for each in sent]  # type: ignore[no-untyped-call]
-    for each in map(cloudpickle.loads, data):
-        assert each is not None
+    data = [cloudpickle.dumps(function) for function in sent]  # type: ignore[no-untyped-call]
+    for function in map(cloudpickle.loads, data):
+        assert function is not None
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [bare_python, "-c", LOADING],

@@ -39,8 +39,8 @@ def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mod
         query = stream.start()
         with connect_writer(standby.dsn) as connection:
             eventually(lambda: _is_kept(primary.connection, connection), query)
-        known = _rows(primary.connection)
-        eventually(lambda: _ids(stream) == known, query)
+        old_rows = _rows(primary.connection)
+        eventually(lambda: _ids(stream) == old_rows, query)
         query.stop()
         # Changes that the standby lacks are not read, as they would be lost in a failover; nor does a new walsender
         # send the standby's changes beyond the query's position.
@@ -49,22 +49,22 @@ def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mod
         standby.stop()
         _insert(primary.connection)
         stream.run(retry_timeout="5")
-        assert _ids(stream) == known
+        assert _ids(stream) == old_rows
         standby.start()
         query = stream.start()
         eventually(lambda: _ids(stream) == _rows(primary.connection), query)
-        known = _rows(primary.connection)
+        old_rows = _rows(primary.connection)
         for _ in range(100):
             _insert(primary.connection)
         primary.server.stop("immediate")
         with connect_writer(standby.dsn) as connection:
             connection.execute("SELECT pg_promote()")
             _insert(connection)
-            there = _rows(connection)
-        assert there > known
-        eventually(lambda: _ids(stream) == there, query)
+            new_rows = _rows(connection)
+        assert new_rows > old_rows
+        eventually(lambda: _ids(stream) == new_rows, query)
         query.stop()
-        assert stream.frame().count() == len(there)
+        assert stream.frame().count() == len(new_rows)
 
 
 def _insert(connection: Connection) -> None:

@@ -31,8 +31,8 @@ def test_a_session_without_an_installed_java(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     folders = reversed(os.environ["PATH"].split(os.pathsep))
-    found = {program.name: program for folder in folders for program in Path(folder).glob("*")}
-    for name, program in found.items():
+    program_paths = {program.name: program for folder in folders for program in Path(folder).glob("*")}
+    for name, program in program_paths.items():
         if name != "java":
             (programs / name).symlink_to(program)
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}

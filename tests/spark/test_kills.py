@@ -1,7 +1,7 @@
 """Kills without warning, in the middle of batches: afterwards every row is there exactly once.
 
 Each mode has three kills here, and 20 with LOGICALREP_SOAK=1 (`make soak`): of Spark, its Python workers, PostgreSQL.
-`make test` has those of `tests/pipeline/test_kills.py` alone, as a kill costs a start of Spark.
+`make test` runs the kills of `tests/pipeline/test_kills.py` alone, as a kill costs a start of Spark.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Program:
             self.kill()
 
     def batches(self) -> int:
-        """Return the number of committed batches: that of the last one, since Spark keeps the files of only 100."""
+        """Return the number of committed batches: the last batch's number, since Spark retains the files of only 100."""
         names = (path.name for path in (self._folder / "checkpoint" / "commits").glob("*"))
         return max((int(name) for name in names if name.isdigit()), default=-1) + 1
 
@@ -81,7 +81,7 @@ class Program:
             self._process.wait()
 
     def kill_workers(self) -> None:
-        """Kill Spark's Python processes, including the one that plans the batches."""
+        """Kill Spark's Python processes, including the process that plans the batches."""
         assert self._process is not None
         listing = subprocess.run(["ps", "-eo", "pid,pgid,args"], capture_output=True, text=True, check=True).stdout
         for line in listing.splitlines()[1:]:
@@ -107,9 +107,9 @@ def test_kills_lose_nothing_and_double_nothing(spark: Any, db18: Database, tmp_p
         for number in range(KILLS):
             if not program.is_alive():
                 program.start()
-            before = program.batches()
+            batch_count = program.batches()
             deadline = time.monotonic() + 240
-            while program.batches() < before + 2 and program.is_alive():
+            while program.batches() < batch_count + 2 and program.is_alive():
                 assert time.monotonic() < deadline, program.log()
                 time.sleep(0.05)
             time.sleep(chance.random() * 0.7)

@@ -75,8 +75,8 @@ def test_a_transaction_of_two_gib_with_a_driver_of_one(db18: Database, tmp_path:
         env=os.environ | {"PYTHONPATH": PATHS}, cwd=ROOT, capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert [batch for batch in found["batches"] if batch[0]] == [[1, 0, 0], [rows, 2 * GIB, rows - 1]]
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert [batch for batch in report["batches"] if batch[0]] == [[1, 0, 0], [rows, 2 * GIB, rows - 1]]
     assert "too large to be sent to the executors" in done.stderr
     # Neither the process that plans nor those that read hold half of the transaction.
-    assert max(found["peaks"]["planner"], found["peaks"]["workers"]) < GIB
+    assert max(report["peaks"]["planner"], report["peaks"]["workers"]) < GIB

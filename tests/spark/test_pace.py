@@ -100,7 +100,7 @@ def test_a_slow_sink_s_planned_batch_has_the_same_rows_after_a_kill(
         assert query.rows() == planned
         rows += new_values(planned)
         query.commit()
-    query.restart(again=False)
+    query.restart(reopen=False)
     assert sizes[0] == 4000
     assert 0 < sizes[1] < 2000
     assert rows == [str(number) for number in range(8000)]

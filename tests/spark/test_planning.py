@@ -1,4 +1,4 @@
-"""The ends of peek batches: as far as the limits allow, and never within a transaction."""
+"""The ends of peek batches: within the limits, and never within a transaction."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_limits_larger_than_the_backlog(db: Database) -> None:
     write_transactions(db, count=6, rows=20_000)
     for limits in (ReadLimits(bytes=1 << 30), ReadLimits(changes=3_000_000_000), ReadLimits(1 << 60, 1 << 60)):
         # The server itself writes some WAL now and then.
-        before = query_wal_head(db.connection)
-        found = end(db, limits)
-        assert found is not None
-        assert before <= found <= query_wal_head(db.connection)
+        head = query_wal_head(db.connection)
+        batch_end = end(db, limits)
+        assert batch_end is not None
+        assert head <= batch_end <= query_wal_head(db.connection)
 
 
 def test_more_messages_than_are_expected(db: Database) -> None:
@@ -57,9 +57,9 @@ def test_more_messages_than_are_expected(db: Database) -> None:
     few = end(db, limits, start, planner)
     assert few == end(db, limits, start)
     assert few is not None
-    found = [v1.parse(data) for _, data in peek(db.connection, "s", OPTIONS, upto_lsn=few)]
-    assert 54 < sum(isinstance(message, v1.Commit) for message in found) < 104
-    ends = [message.end_lsn for message in found if isinstance(message, v1.Commit)]
+    messages = [v1.parse(data) for _, data in peek(db.connection, "s", OPTIONS, upto_lsn=few)]
+    assert 54 < sum(isinstance(message, v1.Commit) for message in messages) < 104
+    ends = [message.end_lsn for message in messages if isinstance(message, v1.Commit)]
     # One of the changes is the TRUNCATE.
     assert end(db, ReadLimits(changes=50)) == ends[49]
 
@@ -98,7 +98,7 @@ def test_batches_of_so_much_wal(db: Database, tmp_path: Path) -> None:
         rows += new_values(query.plan())
         sizes.append(Lsn(query.end["lsn"]) - Lsn(query.start["lsn"]))
         query.commit()
-    query.restart(again=False)
+    query.restart(reopen=False)
     assert rows == [str(number) for number in range(12_000)]
     assert max(sizes[:-1]) <= 128 << 10 < 512 << 10 < sizes[-1]
     assert 4 < len(sizes) < 15
@@ -112,11 +112,11 @@ def test_a_limit_on_wal_beside_one_on_changes(db: Database) -> None:
     assert 64 << 10 <= both - start <= 128 << 10
     assert end(db, ReadLimits(changes=100, wal=128 << 10)) == end(db, ReadLimits(changes=100))
     db.execute("TRUNCATE t", "INSERT INTO t SELECT i, repeat('x', 50) FROM generate_series(1, 20000) AS i")
-    before = end(db, ReadLimits(changes=4001))
-    large = end(db, ReadLimits(changes=100, wal=128 << 10), start=before)
-    assert before is not None
+    first_end = end(db, ReadLimits(changes=4001))
+    large = end(db, ReadLimits(changes=100, wal=128 << 10), start=first_end)
+    assert first_end is not None
     assert large is not None
-    assert large - before > 1 << 20
+    assert large - first_end > 1 << 20
 
 
 def test_a_batch_of_nothing(db: Database) -> None:

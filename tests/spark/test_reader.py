@@ -56,7 +56,7 @@ def test_a_publication_that_was_dropped_and_recreated(
         with pytest.raises(PublicationError):
             query.plan()
         query.restart()
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 def test_what_is_planned_can_be_read_when_the_receiver_has_ended(db: Database, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_what_is_planned_can_be_read_when_the_receiver_has_ended(db: Database, t
     eventually(lambda: query.reader.receiver.error is not None)
     rows = [row for part in parts for batch in query.reader.read(part) for row in batch.to_pylist()]
     assert new_values(rows) == ["1"]
-    query.restart(again=False)
+    query.restart(reopen=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -96,7 +96,7 @@ def test_a_prepared_transaction_that_is_decided_but_not_committed_by_spark(two_p
     time.sleep(0.5)
     query.restart()
     assert new_values(query.rows()) == ["1"]
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 @pytest.mark.parametrize("breaks", [False, True])
@@ -118,25 +118,25 @@ def test_a_prepared_transaction_that_has_not_been_sent_a_second_time(
         time.sleep(1)
     two_phase.execute("COMMIT PREPARED 'g'")
     assert len(query.plan(60)) == 100_000
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 def test_decisions_on_what_was_prepared_before_the_slot_s_position(two_phase: Database, tmp_path: Path) -> None:
     query = Query(two_phase, tmp_path, two_phase="true")
-    before = position_of(query.start).lsn
+    position = position_of(query.start).lsn
     prepare(two_phase, "a", "1, 1")
     prepare(two_phase, "b", "2, 2")
     two_phase.execute("COMMIT PREPARED 'a'")
     assert new_values(query.plan()) == ["1"]
     query.commit()
-    eventually(lambda: query_slot(two_phase.connection, "s").confirmed.lsn > before)
+    eventually(lambda: query_slot(two_phase.connection, "s").confirmed.lsn > position)
     query.restart()
     two_phase.execute("INSERT INTO t VALUES (3)")
     assert new_values(query.plan()) == ["3"]
     query.commit()
     two_phase.execute("COMMIT PREPARED 'b'")
     assert new_values(query.plan()) == ["2"]
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 def test_repeated_messages_do_not_fill_the_spool(db: Database, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_repeated_messages_do_not_fill_the_spool(db: Database, tmp_path: Path) -
     query.restart()
     db.execute("INSERT INTO t VALUES (0)")
     assert new_values(query.plan()) == ["0"]
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 def test_a_backlog_is_not_read_in_crumbs(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_a_backlog_is_not_read_in_crumbs(db: Database, tmp_path: Path, monkeypat
     insert_in_transactions_of(1000, db)
     query.reader.prepareForTriggerAvailableNow()
     assert len(query.plan()) == 20_000
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 def test_a_query_that_is_far_behind_does_not_read_in_crumbs(
@@ -170,7 +170,7 @@ def test_a_query_that_is_far_behind_does_not_read_in_crumbs(
     query = Query(db, tmp_path, rows_per_record_batch="100")
     insert_in_transactions_of(100, db)
     assert len(query.plan()) >= 3000
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 @pytest.mark.parametrize("has_admission_control", [True, False])
@@ -184,13 +184,13 @@ def test_a_backlog_that_is_larger_than_the_spool(
     monkeypatch.setattr(walsender_stream, "HAS_ADMISSION_CONTROL", has_admission_control)
     if has_admission_control:
         query.reader.prepareForTriggerAvailableNow()
-    found = new_values(query.plan())
-    assert 0 < len(found) < 20_000
-    while len(found) < 20_000:
+    values = new_values(query.plan())
+    assert 0 < len(values) < 20_000
+    while len(values) < 20_000:
         query.commit()
-        found += new_values(query.plan())
-    assert found == [str(number) for number in range(20_000)]
-    query.restart(again=False)
+        values += new_values(query.plan())
+    assert values == [str(number) for number in range(20_000)]
+    query.restart(reopen=False)
 
 
 def test_a_planned_batch_that_is_larger_than_the_spool(db: Database, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_planned_batch_that_is_larger_than_the_spool(db: Database, tmp_path: P
     assert len(query.plan()) == 20_000
     query.restart(spool_bytes=256 << 10)
     assert len(query.rows()) == 20_000
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 @pytest.mark.thorough
@@ -218,7 +218,7 @@ def test_a_transaction_that_takes_longer_than_the_server_may_be_away(db: Databas
     # The server reads all of it before it sends the first row, which takes a third of the time.
     query.restart(retry_timeout=0.7 * read())
     read()
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -226,16 +226,16 @@ def test_a_table_with_columns_of_the_feed_s_names(db: Database, tmp_path: Path, 
     db.execute("CREATE TABLE u (id int PRIMARY KEY, commit_lsn bigint NOT NULL, commit_timestamp text)")
     schema = table_schema(db.connection, TableName("public", "u"), ("p",))
     query = Query(db, tmp_path, schema, table="public.u", mode=mode)
-    found: list[Any] = []
+    ids: list[Any] = []
     for first in (0, 100):
         for number in range(first, first + 100):
             db.execute(f"INSERT INTO u VALUES ({number}, 0, 'x')")
-        while len(found) < first + 100:
-            found += [row["id"] for row in query.plan()]
+        while len(ids) < first + 100:
+            ids += [row["id"] for row in query.plan()]
             query.commit()
         query.restart()
-    assert found == list(range(200))
-    query.restart(again=False)
+    assert ids == list(range(200))
+    query.restart(reopen=False)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -259,7 +259,7 @@ def test_a_dot_in_a_name(db: Database, tmp_path: Path, mode: str) -> None:
         assert [row["relation_id"] for row in feed.plan()] == [db.value(f"SELECT '{table}'::regclass::oid")] * 2
         for query in (typed, feed):
             query.commit()
-            query.restart(again=False)
+            query.restart(reopen=False)
 
 
 def test_a_table_with_a_column_of_a_typed_table_s_names(db: Database) -> None:
@@ -274,7 +274,7 @@ def test_a_slot_that_was_moved_is_an_error_while_nothing_is_written(db: Database
     advance_slot(db.connection, query_slot(db.connection, "s"), query_wal_head(db.connection))
     with pytest.raises(LostPositionError, match="acknowledged by another reader"):
         query.reader.latestOffset(query.start, None)
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 def test_an_idle_query_polls_at_its_interval(db: Database, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_an_idle_query_polls_at_its_interval(db: Database, tmp_path: Path) -> No
     began = time.monotonic()
     assert new_values(query.plan()) == ["1"]
     assert time.monotonic() - began > 2
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 def test_an_idle_walsender_asks_for_nothing_at_each_look(
@@ -303,7 +303,7 @@ def test_an_idle_walsender_asks_for_nothing_at_each_look(
     for _ in range(3):
         assert query.reader.latestOffset(query.start, None) == query.start
     assert asked == []
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 @pytest.mark.parametrize("options", [{"relations": "true"}, {"table": "public.t", "new_columns": "null"}])
@@ -323,8 +323,8 @@ def test_a_new_column_is_warned_of_once(
     query.restart()
     query.rows()
     query.restart()
-    said = [record.getMessage().split(":")[0] for record in caplog.records if record.levelname == "WARNING"]
-    assert said == ["public.t.c came with ADD COLUMN ... DEFAULT", "public.t has the new column c"]
+    warnings = [record.getMessage().split(":")[0] for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == ["public.t.c came with ADD COLUMN ... DEFAULT", "public.t has the new column c"]
 
 
 @pytest.mark.thorough
@@ -351,4 +351,4 @@ def test_a_slot_of_a_standby_that_is_dropped_ends_no_query(
     finally:
         db18.execute("ALTER SYSTEM RESET synchronized_standby_slots", "SELECT pg_reload_conf()")
     assert new_values(query.plan()) == ["1"]
-    query.restart(again=False)
+    query.restart(reopen=False)

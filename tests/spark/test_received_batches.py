@@ -94,10 +94,10 @@ class Reading:
         committed = self._committing.committed(event)
         self.in_batches += len(event.positions)
         counts = [0] * len(committed.positions)
-        for made in committed.rows:
-            rows = _plain(made.batch).to_pylist()
+        for table_rows in committed.rows:
+            rows = _plain(table_rows.batch).to_pylist()
             self.batches.append(len(rows))
-            for row, number in zip(rows, committed.numbers(made).tolist(), strict=True):
+            for row, number in zip(rows, committed.numbers(table_rows).tolist(), strict=True):
                 commit_lsn = row.get("commit_lsn", row.get("_commit_version"))
                 assert commit_lsn in (None, committed.positions[number])
                 counts[number] += 1
@@ -110,16 +110,16 @@ class Reading:
                 self.ends.append((int(position), int(end), count))
 
     def _write_one_by_one(self, event: Event) -> None:
-        before = len(self.rows)
+        row_count = len(self.rows)
         for batch in batches((event,), self._builder, rows=1000):
             self.rows += _plain(batch).to_pylist()
-        if len(self.rows) > before:
+        if len(self.rows) > row_count:
             position, end = 0, 0
             if isinstance(event, Transaction):
                 position, end = signed(event.commit_lsn), signed(event.end_lsn)
             elif isinstance(event, NonTransactionalMessage):
                 position, end = signed(event.message.message_lsn - 1), signed(event.message.message_lsn)
-            self.ends.append((position, end, len(self.rows) - before))
+            self.ends.append((position, end, len(self.rows) - row_count))
 
 
 def _plain(batch: Any) -> Any:
@@ -147,9 +147,9 @@ def test_batches_and_events_are_equal(path: Path, fewest: int, monkeypatch: pyte
     messages, session = opened(path)
     expected, _ = outcome(messages, session.decoder(), 1000, in_batches=False)
     for size, options in ((7, {}), (1000, {"memory_limit": "2k"}), (100_000, {"rows_per_record_batch": "7"})):
-        found, reading = outcome(messages, session.decoder(), size, in_batches=True, **options)
-        assert found == expected
-        if isinstance(found[0], list):
+        outcome_in_batches, reading = outcome(messages, session.decoder(), size, in_batches=True, **options)
+        assert outcome_in_batches == expected
+        if isinstance(outcome_in_batches[0], list):
             transactions = {row["commit_lsn"] for row in reading.rows} - {None}
             assert reading.in_batches >= len(transactions)
 
@@ -176,7 +176,7 @@ def test_the_rows_of_typed_tables_are_equal(pattern: str, monkeypatch: pytest.Mo
         for event in events(messages, session.decoder(), assembler):
             if isinstance(event, Transaction):
                 last |= {change.relation.relation_id: change.relation for change in event.changes if change.relation}
-    found = 0
+    row_count = 0
     for described in last.values():
         options = {"schema": relation_schema(described), "table": str(described.table), "new_columns": "null"}
         expected, _ = outcome(messages, session.decoder(), 1000, in_batches=False, **options)
@@ -186,10 +186,10 @@ def test_the_rows_of_typed_tables_are_equal(pattern: str, monkeypatch: pytest.Mo
                 in_order = [sorted(rows, key=_place) for rows in (expected[0], reading.rows)]
                 assert in_order[0] == in_order[1]
                 assert reading.ends == expected[1]
-                found += len(reading.rows)
+                row_count += len(reading.rows)
             else:
                 assert reached == expected
-    assert found
+    assert row_count
 
 
 def _place(row: dict[str, Any]) -> tuple[int, int, bool]:
@@ -213,12 +213,12 @@ def test_a_connection_that_breaks_anywhere(relative: str, monkeypatch: pytest.Mo
     whole, _ = outcome(messages, server.decoder(), 1000, in_batches=False)
     assert whole[0]
     for cut in range(0, len(messages), max(len(messages) // 40, 1)):
-        for again in (None, 0):
+        for start_position in (None, 0):
             reading = Reading(in_batches=True)
             reading.intake.connect(server.decoder())
             reading.take(messages[:cut], 11)
             reading.intake.connect(server.decoder())
-            position = reading.intake.position.acknowledged if again is None else again
+            position = reading.intake.position.acknowledged if start_position is None else start_position
             reading.take(list(server.send(position)), 50)
             assert (reading.rows, reading.ends) == whole
 
@@ -236,10 +236,10 @@ def small(number: int, rows: int = 1) -> Messages:
 
 def test_many_transactions_are_one_record_batch_that_a_limit_may_cut(tmp_path: Path) -> None:
     messages = [message for number in range(1, 101) for message in small(number, 3)]
-    found, reading = outcome(messages, Decoder(1), 100_000, in_batches=True)
+    outcome_in_batches, reading = outcome(messages, Decoder(1), 100_000, in_batches=True)
     assert reading.batches == [300]
     assert reading.in_batches == 100
-    assert found == outcome(messages, Decoder(1), 100_000, in_batches=False)[0]
+    assert outcome_in_batches == outcome(messages, Decoder(1), 100_000, in_batches=False)[0]
     assert reading.ends == [(100 * number, 100 * number + 8, 3) for number in range(1, 101)]
     schema = arrow_schema(feed_schema())
     spool = Spool(tmp_path, "s", schema, 1 << 20)
@@ -261,8 +261,8 @@ def test_a_transaction_that_continues_in_what_is_received_next() -> None:
     messages = [message for number in range(1, 60) for message in small(number, 4)]
     expected = outcome(messages, Decoder(1), 1000, in_batches=False)[0]
     for size in range(150, 180):
-        found, reading = outcome(messages, Decoder(1), size, in_batches=True)
-        assert found == expected
+        outcome_in_batches, reading = outcome(messages, Decoder(1), size, in_batches=True)
+        assert outcome_in_batches == expected
         assert reading.in_batches >= 40
 
 

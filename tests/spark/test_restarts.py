@@ -59,13 +59,13 @@ def test_prepared_transactions_that_overlap(spark: Any, db18: Database, tmp_path
     stream = Stream(spark, db18, tmp_path, mode="walsender", two_phase="true")
     for number, gid in enumerate(("first", "second", "third")):
         db18.execute("BEGIN", f"INSERT INTO plain VALUES ({number})", f"PREPARE TRANSACTION '{gid}'")
-    found = []
+    batches = []
     for gid in ("first", "second", "third"):
         db18.execute(f"COMMIT PREPARED '{gid}'")
         for _ in range(2):
             stream.run()
-            found.append([row.after["id"] for row in stream.frame().orderBy("commit_lsn").collect()])
-    assert found == [["0"], ["0"], ["0", "1"], ["0", "1"], ["0", "1", "2"], ["0", "1", "2"]]
+            batches.append([row.after["id"] for row in stream.frame().orderBy("commit_lsn").collect()])
+    assert batches == [["0"], ["0"], ["0", "1"], ["0", "1"], ["0", "1", "2"], ["0", "1", "2"]]
 
 
 @pytest.mark.thorough
@@ -148,14 +148,14 @@ def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mo
         stream = _ahead_of_a_backup(spark, database, tmp_path, mode=mode, committed=committed)
         take_over(server, tmp_path / "backup")
         database.reconnect()
-        before = _confirmed(database)
+        confirmed = _confirmed(database)
         _insert(database, *range(100, 1000))
         if not committed and not HAS_ADMISSION_CONTROL:
             # A run of Spark 4.0 and 4.1 with an unfinished batch has no other batch, and the sink has that one already.
             stream.run()
         with fails("WAL_DIVERGED", r"of timeline 1, but the server is on timeline 2, which left it at"):
             stream.run()
-        assert _confirmed(database) == before
+        assert _confirmed(database) == confirmed
 
 
 @pytest.mark.thorough

@@ -19,10 +19,10 @@ ELSEWHERE = ["spark://host:7077", "spark://one:7077,two:7077", "yarn", "k8s://ht
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Return the settings with which Spark would be started, without starting it."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
 
     def start(builder: Any) -> MagicMock:
-        found.update(builder._options)
+        options.update(builder._options)
         return MagicMock()
 
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", start)
@@ -31,7 +31,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name in ("SPARK_LOCAL_IP", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    return found
+    return options
 
 
 @pytest.mark.parametrize("given", ["argument", "setting"])

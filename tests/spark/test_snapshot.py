@@ -62,16 +62,16 @@ def test_a_value_of_every_type(spark: Any, db: Database, tmp_path: Path) -> None
     with snapshot(**options) as name:
         frame = spark.read.format("logicalrep").options(**options, snapshot=name).load()
         write()
-        before = frame.collect()
+        old_rows = frame.collect()
     stream = Stream(spark, db, tmp_path, **options)
     stream.run()
-    after = stream.frame().collect()
-    assert len(before) == len(rows) > 10
-    assert [row[1:] for row in own(before)] == [row[1:] for row in own(after)]
-    assert {(row._change_type, tuple(row._unchanged)) for row in before} == {("insert", ())}
-    assert len({(row._commit_version, row._commit_timestamp) for row in before}) == 1
-    assert before[0]._commit_version < min(row._commit_version for row in after)
-    assert before[0]._commit_timestamp < min(row._commit_timestamp for row in after)
+    new_rows = stream.frame().collect()
+    assert len(old_rows) == len(rows) > 10
+    assert [row[1:] for row in own(old_rows)] == [row[1:] for row in own(new_rows)]
+    assert {(row._change_type, tuple(row._unchanged)) for row in old_rows} == {("insert", ())}
+    assert len({(row._commit_version, row._commit_timestamp) for row in old_rows}) == 1
+    assert old_rows[0]._commit_version < min(row._commit_version for row in new_rows)
+    assert old_rows[0]._commit_timestamp < min(row._commit_timestamp for row in new_rows)
 
 
 def test_values_in_their_types(spark: Any, db: Database, tmp_path: Path) -> None:
@@ -93,15 +93,15 @@ def test_values_in_their_types(spark: Any, db: Database, tmp_path: Path) -> None
 
     write(1)
     with snapshot(**given(db)) as name:
-        before = spark.read.format("logicalrep").options(**given(db), snapshot=name).load().collect()
+        old_rows = spark.read.format("logicalrep").options(**given(db), snapshot=name).load().collect()
         write(3)
     stream = Stream(spark, db, tmp_path, **given(db))
     stream.run()
-    after = stream.frame().collect()
-    assert [row.id for row in before] == [1, 2]
-    assert [row[1:] for row in own(before)] == [row[1:] for row in own(after)]
-    assert before[0].asDict().keys() == after[0].asDict().keys()
-    assert "g" not in before[0].asDict()
+    new_rows = stream.frame().collect()
+    assert [row.id for row in old_rows] == [1, 2]
+    assert [row[1:] for row in own(old_rows)] == [row[1:] for row in own(new_rows)]
+    assert old_rows[0].asDict().keys() == new_rows[0].asDict().keys()
+    assert "g" not in old_rows[0].asDict()
 
 
 def test_many_parts(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,11 +114,11 @@ def test_many_parts(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -
         read = reader(db, name)
         parts = read.partitions()
         db.execute("UPDATE t SET v = 'new'", "INSERT INTO t SELECT i FROM generate_series(10001, 20000) AS i")
-        found = rows_of(read, parts)
+        read_rows = rows_of(read, parts)
     assert len(parts) > 10
-    assert own(row.values() for row in found) == sorted(rows)
-    positions = {(row["_commit_version"], row["_ordinal"]) for row in found}
-    assert len(positions) == len(found)
+    assert own(row.values() for row in read_rows) == sorted(rows)
+    positions = {(row["_commit_version"], row["_ordinal"]) for row in read_rows}
+    assert len(positions) == len(read_rows)
     assert max(positions)[0] < Snapshot.parse(name).lsn
 
 
@@ -139,15 +139,15 @@ def test_what_is_published(spark: Any, db: Database, monkeypatch: pytest.MonkeyP
         with snapshot(**given(db, publication=publications)) as name:
             read = reader(db, name, publication=publications)
             parts = read.partitions()
-            found = rows_of(read, parts)
+            read_rows = rows_of(read, parts)
         db.execute("SELECT pg_drop_replication_slot('spark')")
         assert len(parts) == 3
-        assert own(row.values() for row in found) == sorted(db.rows(f"SELECT id, v FROM t WHERE {wanted}"))
+        assert own(row.values() for row in read_rows) == sorted(db.rows(f"SELECT id, v FROM t WHERE {wanted}"))
 
 
-@pytest.mark.parametrize(("table", "said"), [("t", r"public\.t"), ("u", "a table of p")])
+@pytest.mark.parametrize(("table", "message"), [("t", r"public\.t"), ("u", "a table of p")])
 def test_who_waits_to_alter_a_table_does_not_keep_its_reader_waiting(
-    spark: Any, db18: Database, monkeypatch: pytest.MonkeyPatch, table: str, said: str
+    spark: Any, db18: Database, monkeypatch: pytest.MonkeyPatch, table: str, message: str
 ) -> None:
     monkeypatch.setattr(snapshot_reader, "PATIENCE", "100ms")
     db18.execute("CREATE TABLE t (id int)", "CREATE TABLE u (id int)", "CREATE PUBLICATION p FOR ALL TABLES")
@@ -157,24 +157,24 @@ def test_who_waits_to_alter_a_table_does_not_keep_its_reader_waiting(
             read = reader(db18, name)
             altering.start()
             eventually(lambda: db18.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == 1)
-            with pytest.raises(SnapshotError, match=f"another session waits to truncate or alter {said}"):
+            with pytest.raises(SnapshotError, match=f"another session waits to truncate or alter {message}"):
                 read.partitions()
         altering.join()
 
 
 @pytest.mark.parametrize(
-    ("statement", "table", "said"),
+    ("statement", "table", "message"),
     [
         ("ALTER TABLE u ALTER v TYPE bigint", "public.u", r"public\.u was truncated or rewritten"),
         ("ALTER PUBLICATION p SET TABLE t, u, w", "public.t", "p was altered since the snapshot was made"),
     ],
 )
-def test_what_is_altered_meanwhile(spark: Any, db: Database, statement: str, table: str, said: str) -> None:
+def test_what_is_altered_meanwhile(spark: Any, db: Database, statement: str, table: str, message: str) -> None:
     """The statement alters a table that the snapshot does not hold, or the publication."""
     db.execute(*(f"CREATE TABLE {name} (id int, v int)" for name in "tuw"), "CREATE PUBLICATION p FOR TABLE t, u")
     with snapshot(**given(db)) as name:
         db.execute(statement)
-        with pytest.raises(SnapshotError, match=said):
+        with pytest.raises(SnapshotError, match=message):
             reader(db, name, table=table).partitions()
 
 
@@ -190,8 +190,8 @@ def test_a_partition_that_is_attached_meanwhile(spark: Any, db: Database) -> Non
     with snapshot(**given(db)) as name:
         db.execute("ALTER TABLE t ATTACH PARTITION t2 FOR VALUES IN (2)")
         read = reader(db, name)
-        found = rows_of(read, read.partitions())
-    assert own(row.values() for row in found) == [(1, 1)]
+        read_rows = rows_of(read, read.partitions())
+    assert own(row.values() for row in read_rows) == [(1, 1)]
 
 
 def test_a_partitioned_table_without_partitions(spark: Any, db18: Database) -> None:
@@ -213,9 +213,9 @@ def test_what_is_stored_out_of_line_counts_for_the_parts(
     with snapshot(**given(db18)) as name:
         read = reader(db18, name)
         parts = read.partitions()
-        found = rows_of(read, parts)
+        read_rows = rows_of(read, parts)
     assert len(parts) > 2
-    assert [row[0] for row in own(row.values() for row in found)] == list(range(1, 1001))
+    assert [row[0] for row in own(row.values() for row in read_rows)] == list(range(1, 1001))
 
 
 def test_rows_that_a_policy_hides_are_an_error(spark: Any, db18: Database) -> None:
@@ -264,7 +264,7 @@ def test_a_snapshot_of_files(db18: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"snapshot": "a@s@1/2@3", "slot": "s"}, "'snapshot' reads the rows of one table"),
         ({"snapshot": "a@s@1/2@3", "table": "t", "path": "x"}, "remove one"),
@@ -274,8 +274,8 @@ def test_a_snapshot_of_files(db18: Database) -> None:
         ),
     ],
 )
-def test_options_that_do_not_fit(options: dict[str, str], said: str) -> None:
-    with pytest.raises(OptionError, match=said):
+def test_options_that_do_not_fit(options: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         read_options(options)
 
 

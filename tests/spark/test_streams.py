@@ -199,8 +199,8 @@ def test_messages_outside_of_transactions_keep_within_the_limit(
     query = stream.run()
     sizes = [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
     assert [size for size in sizes if size > 4] == [7, 8, 15], sizes
-    found = [(row.op, row.after["content" if row.op == "message" else "v"]) for row in stream.frame().collect()]
-    assert sorted(found) == sorted(expected)
+    changes = [(row.op, row.after["content" if row.op == "message" else "v"]) for row in stream.frame().collect()]
+    assert sorted(changes) == sorted(expected)
 
 
 def test_logical_messages_and_relations(spark: Any, db18: Database, tmp_path: Path) -> None:
@@ -251,11 +251,11 @@ def test_spark_makes_variants_of_the_rows(spark: Any, db18: Database, tmp_path: 
 def test_a_look_into_the_slot_of_a_walsender(spark: Any, db18: Database) -> None:
     prepare(db18, "spark")
     db18.execute("INSERT INTO bare VALUES ('here')")
-    before = confirmed(db18)
+    position = confirmed(db18)
     options = {"dsn": db18.dsn, "slot": "spark", "publication": "p", "mode": "walsender", "streaming": "parallel"}
     rows = spark.read.format("logicalrep").options(**options).load().collect()
     assert [row.after for row in rows] == [{"v": "here"}]
-    assert confirmed(db18) == before
+    assert confirmed(db18) == position
 
 
 def test_every_unmet_requirement_of_a_typed_table_is_reported_together(spark: Any, db18: Database) -> None:
@@ -422,12 +422,12 @@ def test_an_idle_query_does_next_to_nothing(spark: Any, db18: Database, tmp_path
         eventually(lambda: stream.frame().count() == 1, query)
         # Sessions tell what they did a second later.
         time.sleep(2)
-        before = db18.value("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+        old_count = db18.value("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
         time.sleep(4)
-        after = db18.value("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
-        assert isinstance(before, int)
-        assert isinstance(after, int)
-        assert after - before < 40
+        new_count = db18.value("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+        assert isinstance(old_count, int)
+        assert isinstance(new_count, int)
+        assert new_count - old_count < 40
         assert query.lastProgress["batchId"] <= 2
     finally:
         query.stop()

@@ -34,12 +34,12 @@ def db(db18: Database) -> Database:
 @pytest.fixture(params=["auto", "peek", "walsender"])
 def query(request: pytest.FixtureRequest, db: Database, tmp_path: Path) -> Any:
     """Return a query that has read a row, 1."""
-    made = Query(db, tmp_path, table_schema(db.connection, T, ("p",)), mode=request.param, table="t")
+    started_query = Query(db, tmp_path, table_schema(db.connection, T, ("p",)), mode=request.param, table="t")
     db.execute("INSERT INTO t VALUES (1)")
-    assert ids(made) == [1]
-    made.commit()
-    yield made
-    made.restart(again=False)
+    assert ids(started_query) == [1]
+    started_query.commit()
+    yield started_query
+    started_query.restart(reopen=False)
 
 
 def ids(query: Query) -> list[int]:
@@ -61,11 +61,11 @@ def test_a_table_that_was_renamed(db: Database, query: Query, restarts: bool) ->
             query.plan()
         query.restart()
     query.restart(table=TableName("public", "u"))
-    found = ids(query)
-    while len(found) < 3:
+    read_ids = ids(query)
+    while len(read_ids) < 3:
         query.commit()
-        found += ids(query)
-    assert found == [2, 3, None]
+        read_ids += ids(query)
+    assert read_ids == [2, 3, None]
     query.commit()
     db.execute("CREATE SCHEMA a", "ALTER TABLE u SET SCHEMA a", "INSERT INTO a.u VALUES (4)")
     with pytest.raises(TableChangedError, match=r"table public.u is now a.u"):
@@ -110,14 +110,14 @@ def test_an_offset_of_an_earlier_version(db: Database, query: Query) -> None:
 def test_a_table_of_that_name_from_before_the_query(
     db: Database, tmp_path: Path, options: dict[str, str], statement: str
 ) -> None:
-    """Its rows are not taken for those of the present table."""
+    """Rows of the dropped table are not taken for rows of the current table."""
     then = oid(db, "t")
     db.execute(statement, "DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     schema = table_schema(db.connection, T, ("p",))
     query = Query(db, tmp_path, schema, **({"mode": "peek", "table": "t"} | options))
     with pytest.raises(TableChangedError, match=REPLACED.format(now=then, then=oid(db, "t"))):
         query.plan()
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 def test_typed_rows_out_of_the_feed(spark: Any, db: Database) -> None:
@@ -125,11 +125,11 @@ def test_typed_rows_out_of_the_feed(spark: Any, db: Database) -> None:
     read = spark.read.format("logicalrep").options(**options)
     then = oid(db, "t")
     db.execute("INSERT INTO t VALUES (1)", "ALTER TABLE t RENAME TO u", "INSERT INTO u VALUES (2)", "TRUNCATE u")
-    before = typed_table("u", **options)
-    assert [row.id for row in read.load().transform(before).orderBy("_commit_version").collect()] == [1, 2, None]
+    old_table = typed_table("u", **options)
+    assert [row.id for row in read.load().transform(old_table).orderBy("_commit_version").collect()] == [1, 2, None]
     db.execute("INSERT INTO u VALUES (3)", "ALTER TABLE u RENAME TO t", "INSERT INTO t VALUES (4)")
     with fails("TABLE_RENAMED", r"table public.u is now public.t"):
-        read.load().transform(before).collect()
+        read.load().transform(old_table).collect()
     db.execute("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY)")
     with fails("TABLE_REPLACED", REPLACED.format(now=then, then=oid(db, "t"))):
         read.load().transform(typed_table("t", **options)).collect()

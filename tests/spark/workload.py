@@ -36,7 +36,7 @@ CREATE PUBLICATION p FOR ALL TABLES;
 
 
 def prepare(db: Database, *slots: str, more: str = "") -> None:
-    """Create the tables and those of `more`, the publication, and slots that all start at the same position."""
+    """Create the tables and the tables of `more`, the publication, and slots that all start at the same position."""
     for statement in (TABLES + more).strip().split(";\n"):
         db.execute(statement.rstrip(";\n"))
     for slot in slots:
@@ -156,11 +156,11 @@ def replayed(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         else:
             after = row["after"] or {}
             identity = row["before"] or {name: after[name] for name in row["key"]}
-            found = next(at for at, known in enumerate(table) if identity.items() <= known.items())
+            index = next(at for at, values in enumerate(table) if identity.items() <= values.items())
             if row["op"] == "delete":
-                del table[found]
+                del table[index]
             else:
-                table[found] = table[found] | after
+                table[index] = table[index] | after
     return {name: sorted(rows, key=_in_order) for name, rows in tables.items() if rows}
 
 
@@ -170,7 +170,7 @@ def _in_order(row: dict[str, Any]) -> str:
 
 def tables(db: Database) -> dict[str, list[dict[str, Any]]]:
     """Return the tables with every value as text."""
-    found = {}
+    rows_by_table = {}
     for (name,) in db.rows("SELECT tablename FROM pg_publication_tables WHERE pubname = 'p'"):
         columns = [
             column
@@ -183,8 +183,8 @@ def tables(db: Database) -> dict[str, list[dict[str, Any]]]:
         quoted = ", ".join(_text(column) for column in columns)
         rows = db.rows(f"SELECT {quoted} FROM {_quoted(str(name))}")
         if rows:
-            found[str(name)] = sorted((dict(zip(columns, row, strict=True)) for row in rows), key=_in_order)
-    return found
+            rows_by_table[str(name)] = sorted((dict(zip(columns, row, strict=True)) for row in rows), key=_in_order)
+    return rows_by_table
 
 
 def _text(column: str) -> str:
@@ -213,7 +213,7 @@ def told(db: Database, slot: str) -> list[tuple[int, PluginChange]]:
 
 
 def as_told(row: dict[str, Any]) -> tuple[int, PluginChange]:
-    """Return a row of the feed in the same form, in which old rows have no NULLs."""
+    """Return a row of the feed in the same form, with old rows without NULLs."""
     old, new = row["before"], row["after"]
     if old is not None:
         old = {name: value for name, value in old.items() if value is not None}

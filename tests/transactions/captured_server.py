@@ -87,12 +87,14 @@ class CapturedServer:
             elif isinstance(message, Insert | Update | Delete):
                 sent.described = _described(relations, stream, message.relation_id)
             elif isinstance(message, Truncate):
-                sent.described = [each for oid in message.relation_ids for each in _described(relations, stream, oid)]
+                sent.described = [
+                    description for oid in message.relation_ids for description in _described(relations, stream, oid)
+                ]
             yield sent
 
     def send(self, start: int) -> Iterator[tuple[Lsn, bytes]]:
         """Yield the messages on a new connection."""
-        known: dict[tuple[int | None, int], bytes] = {}
+        descriptions: dict[tuple[int | None, int], bytes] = {}
         stream: int | None = None
         for sent in self.messages:
             facts: Any = sent.message
@@ -103,20 +105,20 @@ class CapturedServer:
             elif sent.message.tag == "E":
                 stream = None
             for description in sent.described:
-                yield from self._describe(description, stream, getattr(facts, "xid", None), known)
+                yield from self._describe(description, stream, getattr(facts, "xid", None), descriptions)
             if isinstance(sent.message, Relation):
-                known[stream, sent.message.relation_id] = sent.message.build(encoding=self.session.encoding)
+                descriptions[stream, sent.message.relation_id] = sent.message.build(encoding=self.session.encoding)
             yield sent.lsn, sent.message.build(encoding=self.session.encoding)
 
     def _describe(
-        self, description: Any, stream: int | None, xid: int | None, known: dict[tuple[int | None, int], bytes]
+        self, description: Any, stream: int | None, xid: int | None, descriptions: dict[tuple[int | None, int], bytes]
     ) -> Iterator[tuple[Lsn, bytes]]:
         if hasattr(description, "xid"):
             description = replace(description, xid=xid)
         data: bytes = description.build(encoding=self.session.encoding)
         key = (stream, description.relation_id if isinstance(description, Relation) else -description.type_id)
-        if key not in known:
-            known[key] = data
+        if key not in descriptions:
+            descriptions[key] = data
             yield Lsn(0), data
 
     def decoder(self) -> Decoder:

@@ -77,18 +77,20 @@ class Write:
         if self.op == "truncate":
             return [("truncate", table.oid, table.columns, None, None, ()) for table in self.tables]
         [table] = self.tables
-        before = after = None
+        old_row = new_row = None
         unchanged = set(self.unchanged)
         if self.old is not None:
-            before = dict(zip(table.columns, self.old, strict=True))
+            old_row = dict(zip(table.columns, self.old, strict=True))
             if self.old_kind == "K":
-                before = {"id": before["id"]}
+                old_row = {"id": old_row["id"]}
         if self.new is not None:
-            after = dict(zip(table.columns, self.new, strict=True))
+            new_row = dict(zip(table.columns, self.new, strict=True))
             if self.old_kind == "O":
                 unchanged = set()
-            after = {name: value for name, value in after.items() if name not in unchanged}
-        return [(self.op, table.oid, table.columns, before, after, tuple(n for n in table.columns if n in unchanged))]
+            new_row = {name: value for name, value in new_row.items() if name not in unchanged}
+        return [
+            (self.op, table.oid, table.columns, old_row, new_row, tuple(n for n in table.columns if n in unchanged))
+        ]
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class _Database:
             self.release(transaction)
         elif choice < 0.6 and levels[0].xid is not None:
             gid = self.random.choice(("one", "two", "drei ß", "vier"))
-            if gid in (known for known, _ in self.prepared.values()):
+            if gid in (prepared_gid for prepared_gid, _ in self.prepared.values()):
                 gid = f"gid {transaction}"
             self.prepared[transaction] = gid, levels
             self.log("prepare", transaction, gid=gid)
@@ -597,8 +599,8 @@ class Server:
 
     def describe(self, table: Table, stream: TransactionId | None, xid: TransactionId | None) -> None:
         described = self.described.setdefault(table.oid, _Described())
-        known = described.form if stream is None else described.streamed.get(stream)
-        if known == table and self.random.random() < 0.9:
+        described_table = described.form if stream is None else described.streamed.get(stream)
+        if described_table == table and self.random.random() < 0.9:
             return
         if "d" in table.columns:
             facts: dict[str, Any] = {"type_id": Oid(70000), "namespace": "s", "name": "mood"}

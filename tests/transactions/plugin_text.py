@@ -88,13 +88,13 @@ def events_of(lines: Iterable[dict[str, Any]]) -> Iterator[PluginEvent]:
                 transaction.changes.append(message)
             else:
                 yield message
-        elif found := _DECISION.fullmatch(text):
-            yield PluginDecision(found[1] == "COMMIT", _literal(found[2]), int(found[3]), _time(found[4]))
-        elif found := _END.fullmatch(text):
+        elif match := _DECISION.fullmatch(text):
+            yield PluginDecision(match[1] == "COMMIT", _literal(match[2]), int(match[3]), _time(match[4]))
+        elif match := _END.fullmatch(text):
             assert transaction is not None
-            assert transaction.xid == int(found[1] or found[3])
-            transaction.timestamp = _time(found[4])
-            transaction.gid = None if found[2] is None else _literal(found[2])
+            assert transaction.xid == int(match[1] or match[3])
+            transaction.timestamp = _time(match[4])
+            transaction.gid = None if match[2] is None else _literal(match[2])
             yield transaction
             transaction = None
         else:
@@ -103,20 +103,20 @@ def events_of(lines: Iterable[dict[str, Any]]) -> Iterator[PluginEvent]:
 
 
 def _message(text: str, lsn: str) -> tuple[bool, PluginChange]:
-    found = _MESSAGE.fullmatch(text)
-    assert found is not None, text
+    match = _MESSAGE.fullmatch(text)
+    assert match is not None, text
     # The prefix may contain the text that ends it; the size tells.
-    return found[1] == "1", PluginChange("message", lsn, message=(found[2], found[4]))
+    return match[1] == "1", PluginChange("message", lsn, message=(match[2], match[4]))
 
 
 def _table_changes(text: str, lsn: str) -> list[PluginChange]:
     offset = len("table ")
     tables = []
     while True:
-        found = _TABLE.match(text, offset)
-        assert found is not None, text[:200]
-        tables.append((_name(found[1]), _name(found[2])))
-        offset = found.end()
+        match = _TABLE.match(text, offset)
+        assert match is not None, text[:200]
+        tables.append((_name(match[1]), _name(match[2])))
+        offset = match.end()
         if not text.startswith(", ", offset):
             break
         offset += 2
@@ -148,26 +148,26 @@ def _columns(text: str) -> tuple[Row, str]:
     offset = 0
     while offset < len(text) and not text.startswith(" new-tuple:", offset):
         assert text[offset] == " ", text[offset : offset + 200]
-        found = _COLUMN.match(text, offset + 1)
-        assert found is not None, text[offset : offset + 200]
-        value = _VALUE.match(text, found.end())
+        match = _COLUMN.match(text, offset + 1)
+        assert match is not None, text[offset : offset + 200]
+        value = _VALUE.match(text, match.end())
         assert value is not None, text[offset : offset + 200]
-        assert _name(found[1]) not in row
-        row[_name(found[1])] = _value(value, found[2])
+        assert _name(match[1]) not in row
+        row[_name(match[1])] = _value(value, match[2])
         offset = value.end()
     return row, text[offset:]
 
 
-def _value(found: re.Match[str], type_name: str) -> Any:
-    if found[3] is None:
-        return _unquoted(found[2], "'")
-    if found[3] == "null":
+def _value(match: re.Match[str], type_name: str) -> Any:
+    if match[3] is None:
+        return _unquoted(match[2], "'")
+    if match[3] == "null":
         return None
-    if found[3] == "unchanged-toast-datum":
+    if match[3] == "unchanged-toast-datum":
         return UNCHANGED
     if type_name == "boolean":
-        return found[3][0]
-    return found[3]
+        return match[3][0]
+    return match[3]
 
 
 def _name(text: str) -> str:

@@ -34,20 +34,20 @@ class Tables:
                 continue
             self.relations[change.relation.relation_id] = change.relation
             rows = self.rows.setdefault(change.relation.relation_id, [])
-            before, after = change.before, change.after
+            old_row, new_row = change.before, change.after
             if change.op == "truncate":
                 rows.clear()
             elif change.op == "insert":
-                assert after is not None
-                rows.append(after)
+                assert new_row is not None
+                rows.append(new_row)
             elif change.op == "delete":
-                assert before is not None
-                del rows[_find(rows, before)]
+                assert old_row is not None
+                del rows[_find(rows, old_row)]
             else:
-                assert after is not None
-                at = _find(rows, before or {name: after[name] for name in change.key})
+                assert new_row is not None
+                at = _find(rows, old_row or {name: new_row[name] for name in change.key})
                 kept = {name: rows[at][name] for name in change.unchanged}
-                rows[at] = after | kept
+                rows[at] = new_row | kept
 
 
 def _find(rows: list[Row], identity: Row) -> int:
@@ -85,9 +85,9 @@ def check_final_tables(path: Path) -> int:
     with Assembler() as assembler:
         out = assembled(path, assembler)
     tables = Tables(replayable(path))
-    for each in out:
-        if isinstance(each, Assembled):
-            tables.apply(each.changes)
+    for event in out:
+        if isinstance(event, Assembled):
+            tables.apply(event.changes)
     return compare(tables, path)
 
 
@@ -164,7 +164,7 @@ def _is_name_of_object(relation: TableDescription, name: str) -> bool:
 
 def _column(relation: TableDescription, name: str) -> Column:
     column = relation.columns[relation.names.index(name)]
-    types = {each.type_id: each for each in relation.types if each is not None}
+    types = {type_.type_id: type_ for type_ in relation.types if type_ is not None}
     return Column(name, column_type(column.type_id, column.type_modifier, types), str(relation))
 
 

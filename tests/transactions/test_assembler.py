@@ -66,7 +66,7 @@ class TestWholeTransactions:
         truncate = v1.Truncate(options=1, relation_ids=(TABLE, Oid(5)))
         out = feed(Assembler(), begin(7, 1), relation("id"), relation("x", oid=5, name="o"), truncate, commit(1))
         changes = list(only_transaction(out).changes)
-        assert [(each.ordinal, each.op, str(each.relation)) for each in changes] == [
+        assert [(change.ordinal, change.op, str(change.relation)) for change in changes] == [
             (0, "truncate", "s.t"),
             (1, "truncate", "s.o"),
         ]
@@ -118,8 +118,8 @@ class TestSchemaChanges:
     def schema_changes(self, transaction: Transaction | PreparedTransaction) -> list[tuple[int, int, int]]:
         """Return each change's ordinal, and its number of columns before and after."""
         return [
-            (each.ordinal, 0 if each.old is None else len(each.old.columns), len(each.new.columns))
-            for each in transaction.schema_changes
+            (change.ordinal, 0 if change.old is None else len(change.old.columns), len(change.new.columns))
+            for change in transaction.schema_changes
         ]
 
     def test_a_table_is_new_once(self) -> None:
@@ -147,7 +147,7 @@ class TestSchemaChanges:
         feed(assembler, start(7), streamed_insert(7, "3"), STOP)
         transaction = only_transaction(feed(assembler, stream_commit(7, 100)))
         assert self.schema_changes(transaction) == []
-        assert [len(each.relation.columns) for each in transaction.changes if each.relation] == [1, 1]
+        assert [len(change.relation.columns) for change in transaction.changes if change.relation] == [1, 1]
 
     def test_changes_of_a_rolled_back_transaction_are_discarded(self) -> None:
         assembler = Assembler()
@@ -243,7 +243,7 @@ class TestPreparedTransactions:
     def test_a_decision_on_an_unknown_transaction_is_reported(self, hand_on_prepared: bool) -> None:
         assembler = Assembler(hand_on_prepared=hand_on_prepared)
         decisions = feed(assembler, commit_prepared(7, "g", 200), rollback_prepared(8, "h", 100, 300))
-        assert [(each.committed, each.known) for each in decisions if isinstance(each, Decision)] == [
+        assert [(decision.committed, decision.known) for decision in decisions if isinstance(decision, Decision)] == [
             (True, False),
             (False, False),
         ]
@@ -357,8 +357,8 @@ class TestPreparedTransactionsWithoutChanges:
         (handed_on,) = feed(assembler, prepare(7, "g", 100))
         assert isinstance(handed_on, PreparedTransaction)
         assert (handed_on.gid, handed_on.prepare_lsn, list(handed_on.changes)) == ("g", 100, [])
-        again = Assembler(hand_on_prepared=True, after=assembler.position)
-        (decision,) = feed(again, prepare(7, "g", 100), commit_prepared(7, "g", 200))
+        resumed = Assembler(hand_on_prepared=True, after=assembler.position)
+        (decision,) = feed(resumed, prepare(7, "g", 100), commit_prepared(7, "g", 200))
         assert isinstance(decision, Decision)
         assert decision.known
 

@@ -36,7 +36,7 @@ MICROSECOND = "2000-01-01T00:00:00.000100Z"
 
 def rows(*messages: AnyMessage, encoding: str = "utf-8", **options: Any) -> list[dict[str, Any]]:
     """Return the rows of messages that are sent in one session."""
-    sent = [(Lsn(0x1_0000_0010), each.build(encoding=encoding)) for each in messages]
+    sent = [(Lsn(0x1_0000_0010), message.build(encoding=encoding)) for message in messages]
     return list(change_rows(sent, Decoder(3, encoding=encoding), **options))
 
 
@@ -63,7 +63,7 @@ def test_an_insert() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "before", "after", "unchanged"),
+    ("change", "old_row", "new_row", "unchanged"),
     [
         (v1.Update(relation_id=TABLE, new=row("1", U)), None, {"id": "1"}, ["v"]),
         (
@@ -83,9 +83,9 @@ def test_an_insert() -> None:
         (v1.Truncate(options=0, relation_ids=(TABLE,)), None, None, []),
     ],
 )
-def test_the_states_of_a_row(change: AnyMessage, before: Any, after: Any, unchanged: list[str]) -> None:
+def test_the_states_of_a_row(change: AnyMessage, old_row: Any, new_row: Any, unchanged: list[str]) -> None:
     [out] = rows(begin(7, 100), relation("id", "v"), change, commit(100))
-    assert (out["before"], out["after"], out["unchanged"]) == (before, after, unchanged)
+    assert (out["before"], out["after"], out["unchanged"]) == (old_row, new_row, unchanged)
 
 
 def test_with_replica_identity_full_every_column_is_of_the_key() -> None:
@@ -129,11 +129,13 @@ def test_messages_within_a_transaction_and_without_one() -> None:
 def test_a_truncate_is_a_row_for_each_table() -> None:
     truncate = v1.Truncate(options=0, relation_ids=(TABLE, Oid(5)))
     out = rows(begin(7, 1), relation("id"), relation("x", oid=5, name="o"), truncate, commit(1))
-    assert [(each["table"], each["relation_id"], each["ordinal"]) for each in out] == [("t", 16400, 0), ("o", 5, 1)]
+    assert [(row["table"], row["relation_id"], row["ordinal"]) for row in out] == [("t", 16400, 0), ("o", 5, 1)]
 
 
-@pytest.mark.parametrize(("table", "found"), [("t", ["s", "r"]), ("s.t", ["s"]), ("o", ["s"]), ("s", []), ("t.s", [])])
-def test_one_table_alone(table: str, found: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("table", "schemas"), [("t", ["s", "r"]), ("s.t", ["s"]), ("o", ["s"]), ("s", []), ("t.s", [])]
+)
+def test_one_table_alone(table: str, schemas: list[str]) -> None:
     out = rows(
         begin(7, 1),
         relation("id"),
@@ -147,7 +149,7 @@ def test_one_table_alone(table: str, found: list[str]) -> None:
         message(b"", transactional=False),
         table=table,
     )
-    assert [each["schema"] for each in out] == found
+    assert [row["schema"] for row in out] == schemas
 
 
 def test_a_prepared_transaction_is_delivered_with_its_commit_and_has_a_gid() -> None:
@@ -168,7 +170,7 @@ def test_a_transaction_delivered_early_has_no_commit_yet() -> None:
             on_decision=decisions.append,
         )
     assert (out["gid"], out["commit_lsn"], out["commit_timestamp"], out["ordinal"]) == ("g", None, None, 0)
-    assert [each.known for each in decisions] == [True]
+    assert [decision.known for decision in decisions] == [True]
 
 
 def test_rows_that_are_missing_are_an_error() -> None:
@@ -184,7 +186,7 @@ def test_rows_that_are_missing_are_an_error() -> None:
 def test_a_capture_in_ten_lines() -> None:
     out = io.StringIO()
     with Capture.open(find("pg18/stream/v4-live.walsender.jsonl.gz")) as capture:
-        for each in change_rows(capture, capture.session.decoder(), table="public.s_a"):
-            print(json.dumps(each), file=out)
+        for row in change_rows(capture, capture.session.decoder(), table="public.s_a"):
+            print(json.dumps(row), file=out)
     lines = out.getvalue().splitlines()
     assert {json.loads(line)["table"] for line in lines} == {"s_a"}

@@ -40,7 +40,7 @@ HELD_IN_MEMORY = 64 << 20
 ALL_ON_DISK = 0
 
 Told = list[Answer | bytes]
-"""Transactions with changes, and non-transactional messages, in the order in which they came."""
+"""Transactions with changes, and non-transactional messages, in the order of their arrival."""
 
 
 def decoder(way: dict[str, Any]) -> Decoder:
@@ -57,11 +57,11 @@ def answers(change: Change) -> tuple[Any, ...]:
     if change.relation is None:
         message: Any = change.message
         return ("message", None, (), None, message.content, ())
-    before, after = (
+    old_row, new_row = (
         None if row is None else {name: getattr(value, "value", None) for name, value in row.items()}
         for row in (change.before, change.after)
     )
-    return (change.op, change.relation.relation_id, change.relation.names, before, after, change.unchanged)
+    return (change.op, change.relation.relation_id, change.relation.names, old_row, new_row, change.unchanged)
 
 
 def tell(events: list[Event]) -> Told:
@@ -93,15 +93,18 @@ def tell_one(transaction: Transaction | PreparedTransaction) -> Answer:
 
 
 def without_gids(told: Told) -> Told:
-    return [Answer(each.xid, None, each.origin, each.changes) if isinstance(each, Answer) else each for each in told]
+    return [
+        Answer(answer.xid, None, answer.origin, answer.changes) if isinstance(answer, Answer) else answer
+        for answer in told
+    ]
 
 
 def check_told(told: Told, history: History, way: dict[str, Any]) -> None:
     expected: Told = list(history.answers)
     if not way.get("two_phase"):
         expected = without_gids(expected)
-    assert [each for each in told if isinstance(each, Answer)] == expected
-    assert [each for each in told if isinstance(each, bytes)] == history.messages
+    assert [output for output in told if isinstance(output, Answer)] == expected
+    assert [output for output in told if isinstance(output, bytes)] == history.messages
 
 
 @pytest.mark.parametrize("memory_limit", [HELD_IN_MEMORY, ALL_ON_DISK])

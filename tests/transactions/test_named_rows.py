@@ -1,4 +1,4 @@
-"""The rows of one message by column name are those of the change feed's changes, and never guessed."""
+"""The rows of one message by column name equal the rows of the change feed, and are never guessed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UPDATE = {"relation_id": TABLE, "new": row("1", U)}
 
 
 @pytest.mark.parametrize(
-    ("message", "before", "after", "unchanged"),
+    ("message", "old_row", "new_row", "unchanged"),
     [
         (insert("1", None), None, {"id": ONE, "v": NULL}, ()),
         (insert("1", U), None, {"id": ONE}, ("v",)),
@@ -37,8 +37,8 @@ UPDATE = {"relation_id": TABLE, "new": row("1", U)}
         (v1.Delete(relation_id=TABLE, old_kind="O", old=row("2", None)), {"id": TWO, "v": NULL}, None, ()),
     ],
 )
-def test_the_rows_of_a_message(message: Insert, before: Any, after: Any, unchanged: Any) -> None:
-    assert named_rows(message, {TABLE: relation("id", "v")}) == (before, after, unchanged)
+def test_the_rows_of_a_message(message: Insert, old_row: Any, new_row: Any, unchanged: Any) -> None:
+    assert named_rows(message, {TABLE: relation("id", "v")}) == (old_row, new_row, unchanged)
 
 
 def test_named_rows_equal_the_changes_of_transactions() -> None:
@@ -61,7 +61,7 @@ def test_named_rows_equal_the_changes_of_transactions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "relations", "said"),
+    ("message", "relations", "description"),
     [
         (insert("1"), {}, "Insert: no Relation has described table 16400"),
         (
@@ -77,7 +77,7 @@ def test_named_rows_equal_the_changes_of_transactions() -> None:
         ),
     ],
 )
-def test_a_row_that_does_not_fit_is_refused(message: Insert, relations: Any, said: str) -> None:
+def test_a_row_that_does_not_fit_is_refused(message: Insert, relations: Any, description: str) -> None:
     with pytest.raises(TransactionError) as raised:
         named_rows(message, relations)
-    assert raised.value.description == said
+    assert raised.value.description == description

@@ -74,12 +74,14 @@ def check_reconnecting(path: Path) -> None:
     messages = list(server.send(0))
     decoder = server.decoder()
     with Assembler() as assembler:
-        whole = [each for lsn, data in messages for each in told(assembler, lsn, decoder.decode(data), encoding)]
+        whole = [output for lsn, data in messages for output in told(assembler, lsn, decoder.decode(data), encoding)]
     for cut in range(0, len(messages), 13):
         decoder = server.decoder()
         with Assembler() as assembler:
             out = [
-                each for lsn, data in messages[:cut] for each in told(assembler, lsn, decoder.decode(data), encoding)
+                output
+                for lsn, data in messages[:cut]
+                for output in told(assembler, lsn, decoder.decode(data), encoding)
             ]
             assembler.reconnect()
             decoder = server.decoder()
@@ -140,16 +142,16 @@ def test_connections_that_were_lost(lives_on: bool, hand_on_prepared: bool) -> N
         assembler.close()
         tables = Tables(replayable(first))
         prepared = {}
-        for each in out:
-            if isinstance(each, Assembled):
-                if isinstance(each.transaction, PreparedTransaction):
-                    prepared[each.transaction.gid] = each
+        for event in out:
+            if isinstance(event, Assembled):
+                if isinstance(event.transaction, PreparedTransaction):
+                    prepared[event.transaction.gid] = event
                 else:
-                    tables.apply(each.changes)
-            elif isinstance(each, Decision):
-                assert each.known
-                decided = prepared.pop(each.gid)
-                if each.committed:
+                    tables.apply(event.changes)
+            elif isinstance(event, Decision):
+                assert event.known
+                decided = prepared.pop(event.gid)
+                if event.committed:
                     tables.apply(decided.changes)
         assert compare(tables, first)
 

@@ -24,9 +24,9 @@ STREAM = Session(version=2, streaming=True)
 def table(*names: str) -> TableDescription:
     relations = Relations()
     relations.describe(relation(*names), None)
-    found = relations.find(TABLE, None)
-    assert found is not None
-    return found
+    description = relations.find(TABLE, None)
+    assert description is not None
+    return description
 
 
 def of(*messages: AnyMessage | bytes) -> MessageBatch:
@@ -40,13 +40,13 @@ def test_rows_lose_their_xid_and_nothing_else() -> None:
     batch = of(start(7, first=True), *(streamed_insert(xid, str(xid), "v" * xid) for xid in (7, 7, 9, 8, 8)))
     rows = rows_from(batch, 1, STREAM)
     assert rows is not None
-    known = table("id", "v")
-    expected = [(lsn, insert(str(xid), "v" * xid).build(), known) for lsn, xid in enumerate((7, 7, 9, 8, 8), 2)]
-    assert list(rows.bound(lambda _: known)) == expected
-    assert list(rows.bound(lambda _: known)[2:4]) == expected[2:4]
+    description = table("id", "v")
+    expected = [(lsn, insert(str(xid), "v" * xid).build(), description) for lsn, xid in enumerate((7, 7, 9, 8, 8), 2)]
+    assert list(rows.bound(lambda _: description)) == expected
+    assert list(rows.bound(lambda _: description)[2:4]) == expected[2:4]
     assert list(rows.subtransactions(5)) == [(0, 7), (2, 9), (3, 8)]
     assert list(rows.subtransactions(3)) == [(0, 7), (2, 9)]
-    assert rows.bound(lambda _: known).memory > sum(len(data) for _, data, _ in expected)
+    assert rows.bound(lambda _: description).memory > sum(len(data) for _, data, _ in expected)
 
 
 def test_rows_outside_of_streams_are_as_they_came() -> None:
@@ -60,8 +60,8 @@ def test_rows_outside_of_streams_are_as_they_came() -> None:
     assert rows is not None
     assert [data for _, data in rows.batch] == [message.build() for message in messages]
     assert list(rows.subtransactions(4)) == []
-    known = table("id")
-    assert rows.bound(lambda _: known).tables() == [(0, 20), (1, 10), (2, TABLE)]
+    description = table("id")
+    assert rows.bound(lambda _: description).tables() == [(0, 20), (1, 10), (2, TABLE)]
 
 
 def test_large_xids_and_oids_are_read_like_small_ones() -> None:
@@ -71,8 +71,8 @@ def test_large_xids_and_oids_are_read_like_small_ones() -> None:
     rows = rows_from(batch, 0, STREAM)
     assert rows is not None
     assert list(rows.subtransactions(2)) == [(0, large), (1, large - 1)]
-    known = table("id")
-    assert rows.bound(lambda found: known if found == oid else None).tables() == [(0, oid)]
+    description = table("id")
+    assert rows.bound(lambda relation_id: description if relation_id == oid else None).tables() == [(0, oid)]
 
 
 def test_chunks_have_so_many_bytes_or_one_row() -> None:
@@ -107,8 +107,8 @@ def test_a_row_that_cannot_come_is_the_same_error_as_alone(wrong: AnyMessage | b
     good = [streamed_insert(7, str(number), "v") for number in range(40)]
     batch = of(*good[:at], wrong, *good)
     rows = rows_from(batch, 0, STREAM)
-    known = table("id", "v")
-    fitting = 0 if rows is None else len(rows.bound(lambda oid: known if oid == TABLE else None))
+    description = table("id", "v")
+    fitting = 0 if rows is None else len(rows.bound(lambda oid: description if oid == TABLE else None))
     assert fitting == at
 
     def error(intake: Intake[Any]) -> tuple[type, str]:
@@ -124,7 +124,7 @@ def test_a_row_that_cannot_come_is_the_same_error_as_alone(wrong: AnyMessage | b
 
 
 def test_the_rows_of_updates_and_deletes_are_counted() -> None:
-    known = table("id", "v")
+    description = table("id", "v")
     messages: list[AnyMessage] = [
         v1.Update(relation_id=TABLE, old_kind=None, old=None, new=row("1", "2")),
         v1.Update(relation_id=TABLE, old_kind="K", old=row("1", None), new=row("2", "2")),
@@ -134,4 +134,4 @@ def test_the_rows_of_updates_and_deletes_are_counted() -> None:
     ]
     rows = rows_from(of(*messages), 0, Session(version=1))
     assert rows is not None
-    assert len(rows.bound(lambda _: known)) == len(messages)
+    assert len(rows.bound(lambda _: description)) == len(messages)

@@ -43,9 +43,9 @@ def open_files(folder: Path) -> int:
 def table() -> TableDescription:
     relations = Relations()
     relations.describe(relation("id", "v"), None)
-    found = relations.find(wire.TABLE, None)
-    assert found is not None
-    return found
+    description = relations.find(wire.TABLE, None)
+    assert description is not None
+    return description
 
 
 def change(number: int, table: TableDescription | None) -> Change:
@@ -60,7 +60,7 @@ def change(number: int, table: TableDescription | None) -> Change:
 
 
 def told(log: ChangeLog) -> list[tuple[int, int, object, TableDescription | None]]:
-    return [(each.ordinal, each.lsn, each.message, each.relation) for each in log]
+    return [(change.ordinal, change.lsn, change.message, change.relation) for change in log]
 
 
 def run_of(count: int, first: int, table: TableDescription | None) -> PackedRows:
@@ -115,11 +115,11 @@ def test_a_log_is_a_list_that_is_cut_and_spilled_at_any_place(steps: Steps, bloc
                 del expected[number:]
                 log.truncate(min(number, len(log)))
             assert len(log) == len(expected)
-        found: list[tuple[Lsn, bytes, TableDescription | None]] = []
+        entries: list[tuple[Lsn, bytes, TableDescription | None]] = []
         for part in log.messages():
-            found += [part] if isinstance(part, tuple) else part
-        assert found == [(each.lsn, v1_bytes(each.message), each.relation) for each in expected]
-        assert told(log) == [(each.ordinal, each.lsn, each.message, each.relation) for each in expected]
+            entries += [part] if isinstance(part, tuple) else part
+        assert entries == [(entry.lsn, v1_bytes(entry.message), entry.relation) for entry in expected]
+        assert told(log) == [(entry.ordinal, entry.lsn, entry.message, entry.relation) for entry in expected]
         assert told(log) == told(log)
         log.truncate(0)
         assert (len(log), log.memory, log.spilled) == (0, 0, 0)
@@ -264,13 +264,13 @@ def test_what_is_cut_off_frees_its_memory_and_its_disk() -> None:
     with Assembler(memory_limit=0) as assembler:
         feed(assembler, start(7, first=True), wire.streamed_relation(7, "id"), wire.streamed_insert(7, "1"))
         log = assembler.streams[next(iter(assembler.streams))].log
-        before = log.spilled
+        spilled = log.spilled
         feed(assembler, *(wire.streamed_insert(8, "2") for _ in range(100)), STOP)
-        assert log.spilled > before
+        assert log.spilled > spilled
         feed(assembler, wire.stream_abort(7, 8))
-        assert log.spilled == before
+        assert log.spilled == spilled
         assert log.file is not None
-        assert os.fstat(log.file.fileno()).st_size == before
+        assert os.fstat(log.file.fileno()).st_size == spilled
 
 
 def test_a_large_transaction_takes_no_more_memory_than_the_limit() -> None:

@@ -18,15 +18,15 @@ class Searched:
         self.places: list[tuple[int, tuple[int, int]]] = []
 
     def appear(self, subxid: int, place: tuple[int, int]) -> None:
-        if subxid != self.xid and all(known != subxid for known, _ in self.places):
+        if subxid != self.xid and all(subtransaction != subxid for subtransaction, _ in self.places):
             self.places.append((subxid, place))
 
     def abort(self, subxid: int) -> tuple[int, int] | None:
-        for known, place in self.places:
-            if known == subxid:
+        for subtransaction, place in self.places:
+            if subtransaction == subxid:
                 # The abort cuts off everything from this place on.
-                self.places = [each for each in self.places if each[1] < place or each == (known, place)]
-                self.places.remove((known, place))
+                self.places = [entry for entry in self.places if entry[1] < place or entry == (subtransaction, place)]
+                self.places.remove((subtransaction, place))
                 return place
         return None
 

@@ -1,6 +1,6 @@
 """Behaviour of real servers that the documentation leaves out, one test each, mostly with captured messages.
 
-The numbers are those of a list of such facts, whose part from tuples to positions is here. Facts about connections and
+The numbers come from a list of such facts, whose part from tuples to positions is here. Facts about connections and
 about files without frames are tested with their readers.
 """
 
@@ -62,7 +62,7 @@ def rows(path: Path, **options: Any) -> list[dict[str, Any]]:
 
 def transactions(path: Path, **options: Any) -> list[Assembled]:
     with Assembler(**options) as assembler:
-        return [each for each in assembled(path, assembler) if isinstance(each, Assembled)]
+        return [event for event in assembled(path, assembler) if isinstance(event, Assembled)]
 
 
 # Tuples and relations
@@ -109,19 +109,23 @@ def test_14_the_five_states_of_a_column_stay_apart() -> None:
 
 def test_14_in_a_capture() -> None:
     out = rows(find("pg16/toast/v3-bin.sql.jsonl.gz"))
-    updates = [each for each in out if each["op"] == "update"]
-    assert any(each["unchanged"] for each in updates if each["table"] == "t_def")
-    assert not any(each["unchanged"] for each in updates if each["table"] == "t_full")
+    updates = [change_row for change_row in out if change_row["op"] == "update"]
+    assert any(change_row["unchanged"] for change_row in updates if change_row["table"] == "t_def")
+    assert not any(change_row["unchanged"] for change_row in updates if change_row["table"] == "t_full")
     # A key that is stored out of line comes as a K row although it did not change.
-    keys = [each for each in updates if each["table"] == "t_key" and each["before"] and each["unchanged"]]
-    assert any(set(each["before"]) & set(each["unchanged"]) for each in keys)
-    for each in updates:
-        assert not set(each["after"]) & set(each["unchanged"])
+    keys = [
+        change_row
+        for change_row in updates
+        if change_row["table"] == "t_key" and change_row["before"] and change_row["unchanged"]
+    ]
+    assert any(set(change_row["before"]) & set(change_row["unchanged"]) for change_row in keys)
+    for change_row in updates:
+        assert not set(change_row["after"]) & set(change_row["unchanged"])
 
 
 def test_15_the_flags_are_the_replica_identity() -> None:
     out = rows(find("pg18/basic/v4-par-tp.walsender.jsonl.gz"))
-    keys = {each["table"]: each["key"] for each in out}
+    keys = {row["table"]: row["key"] for row in out}
     assert keys["b_def"] == ["id"]
     assert len(keys["b_full"]) > 1
     assert keys["b_nothing"] == []
@@ -130,7 +134,7 @@ def test_15_the_flags_are_the_replica_identity() -> None:
 def test_16_a_row_filter_makes_an_insert_or_a_delete_of_an_update() -> None:
     path = find("pg17/filters/v3-both-bin.sql.jsonl.gz")
     # truth.check_committed compares that these were updates.
-    assert {each["op"] for each in rows(path)} == {"insert", "update", "delete"}
+    assert {row["op"] for row in rows(path)} == {"insert", "update", "delete"}
 
 
 def test_16_what_such_an_insert_does_not_send_is_unchanged() -> None:
@@ -141,16 +145,16 @@ def test_16_what_such_an_insert_does_not_send_is_unchanged() -> None:
 def test_17_rows_of_partitions_come_under_the_root() -> None:
     path = find("pg18/partition/v1-root.walsender.jsonl.gz")
     out = transactions(path)
-    used = {str(change.relation) for each in out for change in each.changes}
+    used = {str(change.relation) for event in out for change in event.changes}
     described = {
         f"{message.namespace}.{message.name}" for _, message in decoded(path) if isinstance(message, v1.Relation)
     }
     assert used == {"public.pt", "public.pu"}
     # The partitions are described too, with columns in another order; as no row uses them, they are no schema change.
     assert described > used
-    assert {str(new.new) for each in out for new in each.transaction.schema_changes} == used
-    for each in out:
-        for change in each.changes:
+    assert {str(new.new) for event in out for new in event.transaction.schema_changes} == used
+    for event in out:
+        for change in event.changes:
             if change.relation is not None and change.op == "insert":
                 assert change.after is not None
                 assert change.after["id"].value.isdigit()  # type: ignore[union-attr]
@@ -159,11 +163,15 @@ def test_17_rows_of_partitions_come_under_the_root() -> None:
 def test_18_a_truncate_has_options_and_a_row_for_each_table() -> None:
     path = find("pg18/basic/v4-par-tp.walsender.jsonl.gz")
     sent = [message for _, message in decoded(path) if isinstance(message, v1.Truncate | v2.Truncate)]
-    truncates = [each for each in rows(path) if each["op"] == "truncate"]
-    assert len(truncates) == sum(len(each.relation_ids) for each in sent)
-    assert {(each.cascade, each.restart_identity) for each in sent} >= {(False, False), (True, False), (False, True)}
-    for each in truncates:
-        assert (each["before"], each["after"], each["unchanged"]) == (None, None, [])
+    truncates = [change_row for change_row in rows(path) if change_row["op"] == "truncate"]
+    assert len(truncates) == sum(len(message.relation_ids) for message in sent)
+    assert {(message.cascade, message.restart_identity) for message in sent} >= {
+        (False, False),
+        (True, False),
+        (False, True),
+    }
+    for change_row in truncates:
+        assert (change_row["before"], change_row["after"], change_row["unchanged"]) == (None, None, [])
 
 
 def test_19_a_row_that_is_wider_than_its_relation_is_an_error_that_says_why() -> None:
@@ -175,9 +183,9 @@ def test_19_a_row_that_is_wider_than_its_relation_is_an_error_that_says_why() ->
 
 def test_20_stored_generated_columns_come_only_when_published() -> None:
     listed = rows(find("pg18/gencols/v4-list-bin.sql.jsonl.gz"))
-    assert any("twice" in each["after"] for each in listed if each["op"] == "insert")
+    assert any("twice" in row["after"] for row in listed if row["op"] == "insert")
     full = rows(find("pg18/gencols_full/v1.walsender.jsonl.gz"))
-    assert all(set(each["key"]) >= set(each["before"]) for each in full if each["before"])
+    assert all(set(row["key"]) >= set(row["before"]) for row in full if row["before"])
 
 
 def test_21_each_row_is_bound_to_the_relation_that_is_current_where_it_arrives() -> None:
@@ -198,7 +206,7 @@ def test_22_the_xid_of_a_row_is_that_of_the_transaction() -> None:
     top = {message.xid for _, message in decoded(path) if isinstance(message, v2.StreamStart)}
     inner = {message.xid for _, message in decoded(path) if isinstance(message, v2.Insert)} - {None} - top
     assert inner
-    assert not {each["xid"] for each in rows(path)} & inner
+    assert not {row["xid"] for row in rows(path)} & inner
 
 
 def test_23_an_abort_cuts_back_to_where_the_subtransaction_first_appeared() -> None:
@@ -222,9 +230,9 @@ def test_25_a_message_without_a_transaction_comes_at_once() -> None:
     free = wire.message(b"x", lsn=50, transactional=False)
     assert feed(assembler, free, lsn=50) == [NonTransactionalMessage(lsn=Lsn(50), message=free)]
     path = find("pg14/messages/v1-msg-live.walsender.jsonl.gz")
-    free_rows = [each for each in rows(path) if each["commit_lsn"] is None]
+    free_rows = [row for row in rows(path) if row["commit_lsn"] is None]
     assert free_rows
-    assert all(each["op"] == "message" and each["xid"] is None and each["ordinal"] is None for each in free_rows)
+    assert all(row["op"] == "message" and row["xid"] is None and row["ordinal"] is None for row in free_rows)
 
 
 def test_26_empty_segments_and_empty_prepared_transactions() -> None:
@@ -240,11 +248,11 @@ def test_26_empty_segments_and_empty_prepared_transactions() -> None:
 def test_27_without_two_phase_a_prepared_transaction_is_an_ordinary_one() -> None:
     plain = transactions(find("pg16/twophase/v1.sql.jsonl.gz"))
     told = transactions(find("pg16/twophase/v4-live.walsender.jsonl.gz"))
-    assert all(each.transaction.gid is None for each in plain)
-    assert any(each.transaction.gid is not None for each in told)
-    by_xid = {each.transaction.xid: len(each.changes) for each in plain}
-    for each in told:
-        assert by_xid.get(each.transaction.xid, 0) == len(each.changes)
+    assert all(event.transaction.gid is None for event in plain)
+    assert any(event.transaction.gid is not None for event in told)
+    by_xid = {event.transaction.xid: len(event.changes) for event in plain}
+    for event in told:
+        assert by_xid.get(event.transaction.xid, 0) == len(event.changes)
 
 
 def test_28_of_several_origins_the_last_counts() -> None:
@@ -256,8 +264,8 @@ def test_28_of_several_origins_the_last_counts() -> None:
 def test_28_the_origin_of_a_streamed_transaction_comes_in_its_first_segment() -> None:
     path = find("pg18/stream/v4-live.walsender.jsonl.gz")
     streamed = {message.xid for _, message in decoded(path) if isinstance(message, v2.StreamCommit)}
-    with_origin = [each.transaction for each in transactions(path) if each.transaction.origin is not None]
-    assert any(each.xid in streamed and each.origin_lsn == 0 for each in with_origin)
+    with_origin = [event.transaction for event in transactions(path) if event.transaction.origin is not None]
+    assert any(transaction.xid in streamed and transaction.origin_lsn == 0 for transaction in with_origin)
 
 
 # Positions
@@ -268,7 +276,7 @@ def test_29_positions_do_not_order_changes() -> None:
     lsns = [lsn for lsn, _ in decoded(path)]
     assert lsns != sorted(lsns)
     assert 0 in lsns
-    ordered = [(Lsn(each["commit_lsn"]), each["ordinal"]) for each in rows(path) if each["commit_lsn"]]
+    ordered = [(Lsn(row["commit_lsn"]), row["ordinal"]) for row in rows(path) if row["commit_lsn"]]
     assert ordered == sorted(ordered)
     assert len(set(ordered)) == len(ordered)
 
@@ -298,7 +306,7 @@ def test_34_relations_may_have_a_position_or_none() -> None:
 
 @pytest.mark.parametrize("name", ["pg18/stream/v4-live.walsender", "pg16/twophase/v4-live.walsender"])
 def test_35_transactions_are_delivered_in_commit_order(name: str) -> None:
-    ends = [each.transaction.end_lsn for each in transactions(find(f"{name}.jsonl.gz"))]
+    ends = [event.transaction.end_lsn for event in transactions(find(f"{name}.jsonl.gz"))]
     assert ends == sorted(ends)
     assert max(Counter(ends).values()) == 1
 
@@ -312,7 +320,7 @@ def test_transactions_ended_by_a_crash_are_discarded() -> None:
     assert any(getattr(message, "abort_lsn", None) == 0 for message in aborts)
     lost = {message.xid for message in aborts if message.xid == message.subxid}  # type: ignore[union-attr]
     assert lost
-    assert not lost & {each.transaction.xid for each in transactions(path)}
+    assert not lost & {event.transaction.xid for event in transactions(path)}
 
 
 def test_transactions_open_at_the_end_are_never_delivered() -> None:
@@ -326,20 +334,20 @@ def test_transactions_open_at_the_end_are_never_delivered() -> None:
         or (isinstance(message, v2.StreamAbort) and message.xid == message.subxid)
     }
     assert started - ended
-    assert not (started - ended) & {each.transaction.xid for each in transactions(path)}
+    assert not (started - ended) & {event.transaction.xid for event in transactions(path)}
 
 
 def test_a_two_phase_slot_sends_its_messages_to_old_versions_too() -> None:
     path = find("pg16/twophase/v1-tpslot.sql.jsonl.gz")
     assert any(isinstance(message, v3.BeginPrepare) for _, message in decoded(path))
-    assert any(each.transaction.gid is not None for each in transactions(path))
-    assert any(not isinstance(each.transaction, Transaction) for each in transactions(path, hand_on_prepared=True))
+    assert any(event.transaction.gid is not None for event in transactions(path))
+    assert any(not isinstance(event.transaction, Transaction) for event in transactions(path, hand_on_prepared=True))
 
 
 def test_the_time_of_a_transaction_from_an_origin_is_that_of_the_origin() -> None:
     path = find("pg12/origin/v1.sql.jsonl.gz")
     times = [
-        each.transaction.commit_timestamp for each in transactions(path) if isinstance(each.transaction, Transaction)
+        event.transaction.commit_timestamp for event in transactions(path) if isinstance(event.transaction, Transaction)
     ]
     assert times != sorted(times)
-    assert all(isinstance(each, TimestampTz) for each in times)
+    assert all(isinstance(timestamp, TimestampTz) for timestamp in times)

@@ -94,20 +94,20 @@ def assembled(path: Path, assembler: Assembler) -> list[Assembled | Decision | N
 
 
 def check_committed(path: Path) -> None:
-    """Check that a capture's committed transactions are those of test_decoding, change by change."""
+    """Check that a capture's committed transactions equal test_decoding's, change by change."""
     with Assembler() as assembler:
         out = assembled(path, assembler)
     plugin = plugin_events(path.parent / "truth.test_decoding.jsonl.gz")
     check = Check.of(path)
     check.transactions(
-        [each for each in out if isinstance(each, Assembled)],
-        [each for each in plugin if isinstance(each, PluginTransaction)],
+        [event for event in out if isinstance(event, Assembled)],
+        [event for event in plugin if isinstance(event, PluginTransaction)],
     )
     check.messages(
-        [each for each in out if isinstance(each, NonTransactionalMessage)],
-        [each for each in plugin if isinstance(each, PluginChange)],
+        [event for event in out if isinstance(event, NonTransactionalMessage)],
+        [event for event in plugin if isinstance(event, PluginChange)],
     )
-    assert not any(isinstance(each, Decision) for each in out)
+    assert not any(isinstance(event, Decision) for event in out)
 
 
 def check_prepared(path: Path) -> None:
@@ -117,17 +117,23 @@ def check_prepared(path: Path) -> None:
     plugin = plugin_events(path.parent / "truth.test_decoding_two_phase.jsonl.gz")
     check = Check.of(path)
     # A transaction that is already rolled back when decoded comes without the changes whose decoding needs the catalog.
-    rolled_back = {each.xid for each in plugin if isinstance(each, PluginDecision) and not each.committed}
+    rolled_back = {event.xid for event in plugin if isinstance(event, PluginDecision) and not event.committed}
     check.transactions(
-        [each for each in out if isinstance(each, Assembled) and each.transaction.xid not in rolled_back],
-        [each for each in plugin if isinstance(each, PluginTransaction) and each.xid not in rolled_back],
+        [event for event in out if isinstance(event, Assembled) and event.transaction.xid not in rolled_back],
+        [event for event in plugin if isinstance(event, PluginTransaction) and event.xid not in rolled_back],
     )
-    ours = [(each.committed, each.gid, each.xid, each.timestamp.datetime) for each in out if isinstance(each, Decision)]
+    ours = [
+        (event.committed, event.gid, event.xid, event.timestamp.datetime)
+        for event in out
+        if isinstance(event, Decision)
+    ]
     theirs = [
-        (each.committed, each.gid, each.xid, each.timestamp) for each in plugin if isinstance(each, PluginDecision)
+        (event.committed, event.gid, event.xid, event.timestamp)
+        for event in plugin
+        if isinstance(event, PluginDecision)
     ]
     assert ours == check.part(ours, check.without_origins(theirs))
-    assert all(each.known for each in out if isinstance(each, Decision))
+    assert all(event.known for event in out if isinstance(event, Decision))
 
 
 @dataclass
@@ -170,52 +176,53 @@ class Check:
             return
         codec = {"UTF8": "utf-8", "LATIN1": "iso8859-1"}[self.header["server_encoding"]]
         told = [
-            (str(each.lsn), each.message.prefix, each.message.content.decode(codec, "surrogateescape")) for each in ours
+            (str(entry.lsn), entry.message.prefix, entry.message.content.decode(codec, "surrogateescape"))
+            for entry in ours
         ]
-        expected = [(each.lsn, *each.message) for each in theirs if each.message is not None]
+        expected = [(entry.lsn, *entry.message) for entry in theirs if entry.message is not None]
         assert told == self.part(told, expected)
 
     def transactions(self, ours: list[Assembled], theirs: list[PluginTransaction]) -> None:
         """Compare the transactions in order. Old servers send some transactions without changes."""
-        seen = [(each.transaction.xid, each.transaction.gid) for each in ours]
-        known = iter((each.xid, each.gid) for each in theirs)
-        by_xid = iter(each.xid for each in theirs)
-        if any(isinstance(each.transaction, PreparedTransaction) for each in ours):
-            assert all(each in known for each in seen), "an unknown transaction, or another order"
+        seen = [(event.transaction.xid, event.transaction.gid) for event in ours]
+        known_ids = iter((event.xid, event.gid) for event in theirs)
+        by_xid = iter(event.xid for event in theirs)
+        if any(isinstance(event.transaction, PreparedTransaction) for event in ours):
+            assert all(identity in known_ids for identity in seen), "an unknown transaction, or another order"
         else:
             assert all(xid in by_xid for xid, _ in seen), "an unknown transaction, or another order"
-        mine = [each for each in ours if each.changes]
+        mine = [event for event in ours if event.changes]
         published = self.published | {
             (change.relation.schema, change.relation.name)
-            for each in mine
-            for change in each.changes
+            for event in mine
+            for change in event.changes
             if change.relation is not None
         }
         expected = [
-            Expected(each, [change for change in each.changes if self._lets_through(change, published)])
-            for each in theirs
+            Expected(event, [change for change in event.changes if self._lets_through(change, published)])
+            for event in theirs
         ]
         expected = self.without_origins(
-            [each for each in expected if any(not self._may_be_missing(change) for change in each.changes)]
+            [event for event in expected if any(not self._may_be_missing(change) for change in event.changes)]
         )
-        expected_xids = [each.plugin.xid for each in expected]
-        xids: list[int] = [each.transaction.xid for each in mine]
+        expected_xids = [event.plugin.xid for event in expected]
+        xids: list[int] = [event.transaction.xid for event in mine]
         of_detached_only = [xid for xid in xids if xid not in expected_xids]
         if of_detached_only:
             assert self.header["workload"] == "partition"
-            mine = [each for each in mine if each.transaction.xid in expected_xids]
+            mine = [event for event in mine if event.transaction.xid in expected_xids]
             xids = expected_xids
         expected = self.part(xids, expected)
-        assert xids == [each.plugin.xid for each in expected]
-        for each, other in zip(mine, expected, strict=True):
-            self._transaction(each, other)
+        assert xids == [event.plugin.xid for event in expected]
+        for event, other in zip(mine, expected, strict=True):
+            self._transaction(event, other)
 
     def without_origins(self, theirs: list[Any]) -> list[Any]:
         """Leave out transactions of replication origins if the session asked for that."""
         if self.options.get("origin") != "none":
             return theirs
         of_origins = _xids_of_origins(self.path.parent)
-        return [each for each in theirs if _xid(each) not in of_origins]
+        return [event for event in theirs if _xid(event) not in of_origins]
 
     def part(self, ours: list[Any], theirs: list[Any]) -> list[Any]:
         """Return the part of the events that the capture covers: its beginning or its end if it was interrupted."""
@@ -293,7 +300,7 @@ class Check:
         return (
             "streaming" in self.options
             and (message.prefix, message.content) == STREAMED_AND_ROLLED_BACK
-            and all(each.lsn != str(change.lsn) for each in theirs.changes)
+            and all(their_change.lsn != str(change.lsn) for their_change in theirs.changes)
         )
 
     def _change(self, ours: Change, theirs: PluginChange) -> None:
@@ -364,7 +371,7 @@ class Check:
         if ours.kind == "t":
             assert ours.value.decode(self.encoding) == theirs
             return
-        types = {each.type_id: each for each in relation.types if each is not None}
+        types = {type_.type_id: type_ for type_ in relation.types if type_ is not None}
         typed = Column(column.name, column_type(column.type_id, column.type_modifier, types), str(relation))
         if typed.type.name.startswith("reg"):
             # A number in binary format, a name in text.
@@ -382,24 +389,24 @@ def resolved(new: Row, old: Row | None) -> Row:
     return {name: (old or {}).get(name, value) if value is UNCHANGED else value for name, value in new.items()}
 
 
-def _xid(each: Any) -> int:
-    if isinstance(each, Expected):
-        return each.plugin.xid
-    return int(each[2])
+def _xid(event: Any) -> int:
+    if isinstance(event, Expected):
+        return event.plugin.xid
+    return int(event[2])
 
 
 @cache
 def _xids_of_origins(folder: Path) -> frozenset[int]:
     """Return the transactions of a log replayed from a replication origin, from the captures that have them all."""
     xids = set()
-    found = False
+    has_captures = False
     for path in sorted(folder.glob("v*.jsonl.gz")):
         if path.name.endswith(".raw.jsonl.gz") or header(path)["options"].get("origin") == "none":
             continue
         with Assembler(hand_on_prepared=True) as assembler:
-            out = [each for each in assembled(path, assembler) if isinstance(each, Assembled)]
-        found = True
-        xids |= {each.transaction.xid for each in out if each.transaction.origin is not None}
-    if not found:
+            out = [event for event in assembled(path, assembler) if isinstance(event, Assembled)]
+        has_captures = True
+        xids |= {event.transaction.xid for event in out if event.transaction.origin is not None}
+    if not has_captures:
         pytest.skip("no other capture of this log tells which transactions come from an origin")
     return frozenset(xids)

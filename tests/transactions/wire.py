@@ -133,7 +133,7 @@ def message(content: bytes, *, lsn: int = 1, transactional: bool = True, xid: in
 
 def feed(assembler: Assembler, *messages: AnyMessage, lsn: int = 1) -> list[Event]:
     """Return the events from these messages."""
-    return [event for each in messages for event in assembler.feed(each, Lsn(lsn))]
+    return [event for message in messages for event in assembler.feed(message, Lsn(lsn))]
 
 
 def only_transaction(events: list[Event]) -> Transaction:
@@ -147,11 +147,11 @@ def ids(transaction: Transaction) -> list[str]:
     """Return the first value of each new row, and the content of each message."""
     result = []
     for change in transaction.changes:
-        each = change.message
-        if isinstance(each, v1.Insert | v2.Insert):
-            result.append((each.new.values[0] or b"NULL").decode())
-        elif isinstance(each, v1.Message | v2.Message):
-            result.append(each.content.decode())
+        message = change.message
+        if isinstance(message, v1.Insert | v2.Insert):
+            result.append((message.new.values[0] or b"NULL").decode())
+        elif isinstance(message, v1.Message | v2.Message):
+            result.append(message.content.decode())
         else:
             result.append(change.op)
     return result

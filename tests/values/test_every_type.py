@@ -79,8 +79,8 @@ def test_a_server_writes_the_samples_of_an_extensions_type(row: Row) -> None:
         for literal in EXTENSION_LITERALS:
             if literal.name == row.typname:
                 value = f"'{literal.text}'::{row.typname}"
-                (found,) = db.rows(f"SELECT ({value})::text, encode({send}({value}), 'hex')")
-                assert found == (literal.text, literal.binary)
+                (sample,) = db.rows(f"SELECT ({value})::text, encode({send}({value}), 'hex')")
+                assert sample == (literal.text, literal.binary)
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------

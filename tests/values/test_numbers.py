@@ -1,4 +1,4 @@
-"""The types in which a column keeps a numeric without a bound."""
+"""The types that store a numeric without a bound."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def test_only_numbers_that_are_text_get_another_type() -> None:
 def test_a_decimal_holds_a_number_as_it_is_or_not_at_all(text: str, expected: str | None) -> None:
     column = with_number_type(UNBOUNDED, "decimal(20,4)")
     try:
-        found = arrow_value(column, column.load("t", text.encode()), for_spark=True)
+        value = arrow_value(column, column.load("t", text.encode()), for_spark=True)
     except ColumnValueError:
         assert expected is None
     else:
         assert expected is not None
-        assert found == Decimal(expected)
+        assert value == Decimal(expected)
 
 
 def test_a_double_is_the_nearest_one() -> None:
@@ -85,12 +85,12 @@ def test_compiled_loaders_make_the_same_values(texts: list[str], name: str) -> N
     read = TextReader(RowReader([column], [True], for_spark=True)).read([pa.array(texts, pa.string())], [0])
     unfit = read.unfit.get("n", {})
     for row, text in enumerate(texts):
-        found = read.values.column(0)[row].as_py()
+        value = read.values.column(0)[row].as_py()
         try:
             expected = arrow_value(column, column.load("t", text.encode()), for_spark=True)
         except ColumnValueError:
             assert row in unfit
-            assert found is None
+            assert value is None
         else:
             assert row not in unfit
-            np.testing.assert_equal(found, expected)
+            np.testing.assert_equal(value, expected)

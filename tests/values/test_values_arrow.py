@@ -35,7 +35,7 @@ INFINITY = ExtendedTimestamp(2**63 - 1, True)
 
 
 def spark_to_arrow(ddl: str) -> Any:
-    """Return the Arrow type in which Spark exchanges a type, from the type's DDL string."""
+    """Return the Arrow type that Spark exchanges for a type, from the type's DDL string."""
     simple = {
         "boolean": pa.bool_(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
         "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "binary": pa.binary(),

@@ -139,9 +139,9 @@ def test_binary_and_text_are_equal(major: str, workload: str) -> None:
                 assert (kind in "tb") == (other_kind in "tb")
                 if other_kind != "b" or column.name in NAMES_OR_OIDS or column.type.name == "public.f8range":
                     continue
-                left, right = column.load(kind, value), column.load(other_kind, other)
-                assert repr(left) == repr(right), column
-                assert column.type.to_text(right) == value.decode(column.encoding)
+                loaded, other_loaded = column.load(kind, value), column.load(other_kind, other)
+                assert repr(loaded) == repr(other_loaded), column
+                assert column.type.to_text(other_loaded) == value.decode(column.encoding)
                 compared += 1
         assert compared
 

@@ -16,9 +16,9 @@ from tests.values.value_literals import LITERALS, Literal
 IDS = [f"{literal.name} {literal.text[:20]}" for literal in LITERALS]
 
 
-def same(left: Any, right: Any) -> bool:
+def same(value: Any, other: Any) -> bool:
     """Return whether values are equal and of the same types; NaN equals NaN, and -0.0 does not equal 0.0."""
-    return type(left) is type(right) and (left == right or _is_nan(left)) and repr(left) == repr(right)
+    return type(value) is type(other) and (value == other or _is_nan(value)) and repr(value) == repr(other)
 
 
 def _is_nan(value: Any) -> bool:
@@ -99,13 +99,13 @@ def test_arrays_of_every_type(literal: Literal) -> None:
 
 def test_oids_are_those_of_psycopgs_list() -> None:
     ours = {row.typname: row for row in TABLE}
-    known = {info.name.strip('"'): info for info in psycopg_types if info.oid < 10000}
-    for name in ours.keys() & known.keys():
-        assert ours[name].oid == known[name].oid, name
-        assert ours[name].array_oid == known[name].array_oid, name
-        assert ours[name].delimiter == known[name].delimiter, name
+    psycopg_by_name = {info.name.strip('"'): info for info in psycopg_types if info.oid < 10000}
+    for name in ours.keys() & psycopg_by_name.keys():
+        assert ours[name].oid == psycopg_by_name[name].oid, name
+        assert ours[name].array_oid == psycopg_by_name[name].array_oid, name
+        assert ours[name].delimiter == psycopg_by_name[name].delimiter, name
     # No column has these types.
-    assert known.keys() - ours.keys() <= {"record", "gtsvector"}
+    assert psycopg_by_name.keys() - ours.keys() <= {"record", "gtsvector"}
 
 
 def test_oids_and_names_are_unique() -> None:

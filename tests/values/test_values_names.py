@@ -165,7 +165,7 @@ def test_elements_of_a_domain_are_text() -> None:
 
 
 def test_what_is_known_by_a_name_that_begins_with_a_line_stays_text() -> None:
-    """The name may be that of an array, with any delimiter, or of an enum."""
+    """The name may be the name of an array, with any delimiter, or of an enum."""
     for oid, text in ((17621, "{sad,NULL}"), (17621, "sad"), (17642, '{"(1,a)",NULL}'), (17632, "{A:B}")):
         column = column_type(oid, -1, TYPES)
         assert (column.load("t", text.encode()), column.to_text(text), column.spark_type) == (text, text, "string")
@@ -212,8 +212,8 @@ def test_the_catalog_tells_arrays_and_delimiters() -> None:
         assert (column.name, column.load("t", text.encode())) == (name, value)
         assert column.to_text(value) == text
     # A recreated type has another OID and the same name.
-    again = column_type(99, -1, {99: Announced("public", "__mark")}, catalog=catalog)
-    assert again.load("t", b"{A:B}") == ["A", "B"]
+    second_type = column_type(99, -1, {99: Announced("public", "__mark")}, catalog=catalog)
+    assert second_type.load("t", b"{A:B}") == ["A", "B"]
     renamed = column_type(2, -1, {2: Announced("public", "_old_name")}, catalog=catalog)
     assert renamed.load("t", b"{A:B}") == ["A", "B"]
 

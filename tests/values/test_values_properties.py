@@ -76,8 +76,8 @@ def psycopg_reads(oid: int, text: str) -> Any:
     return Transformer().get_loader(oid, Format.TEXT).load(text.encode())
 
 
-def equal(left: Any, right: Any) -> bool:
-    return left == right or (left != left and right != right)
+def equal(value: Any, other: Any) -> bool:
+    return value == other or (value != value and other != other)
 
 
 @pytest.mark.parametrize("oid", SCALARS, ids=[column_type(oid).name for oid in SCALARS])
@@ -113,7 +113,9 @@ def test_arrays_in_text_format(oid: int, data: st.DataObject) -> None:
     assert array.format(loaded) == array.format(value)
     assert str(loaded).replace("nan", "") == str(array.load(array.format(loaded))).replace("nan", "")
     if value and not isinstance(value[0], list):
-        assert all(equal(left, right) for left, right in zip(loaded, value, strict=True))
+        assert all(
+            equal(loaded_value, expected_value) for loaded_value, expected_value in zip(loaded, value, strict=True)
+        )
 
 
 @settings(max_examples=50, deadline=None)

@@ -49,7 +49,7 @@ class _Addresses(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the built site: that of `make docs`, if LOGICALREP_SITE names it."""
+    """Return the built site: the site of `make docs`, if LOGICALREP_SITE names it."""
     if built := os.environ.get("LOGICALREP_SITE"):
         return ROOT / built
     out = tmp_path_factory.mktemp("site")
@@ -69,9 +69,9 @@ def test_each_link_leads_to_a_place(site: Path, pages: dict[Path, _Addresses]) -
             parts = urlsplit(address)
             if parts.scheme:
                 continue
-            there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            known = pages[there].names if there in pages else set()
-            if not there.is_file() or (parts.fragment and unquote(parts.fragment) not in known):
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchors = pages[target].names if target in pages else set()
+            if not target.is_file() or (parts.fragment and unquote(parts.fragment) not in anchors):
                 lost.append(f"{path.relative_to(site)} -> {address}")
     assert len(pages) > 40
     assert lost == []
@@ -143,9 +143,9 @@ def test_the_search_finds_a_page(site: Path, browser: Any) -> None:
         (box,) = browser.find_elements("css selector", ".search input")
         # It is typed before the index is there, and found all the same.
         box.send_keys("LOADED_TOO_OFTEN")
-        found = "return [...document.querySelectorAll('#properdocs-search-results a')].map(link => link.href)"
-        eventually(lambda: browser.execute_script(found) != [])
-        assert any("/reference/errors.html" in link for link in browser.execute_script(found))
+        script = "return [...document.querySelectorAll('#properdocs-search-results a')].map(link => link.href)"
+        eventually(lambda: browser.execute_script(script) != [])
+        assert any("/reference/errors.html" in link for link in browser.execute_script(script))
         server.shutdown()
 
 

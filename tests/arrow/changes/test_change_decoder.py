@@ -37,7 +37,7 @@ from tests.transactions.wire import (
 
 def decoded(messages: list[tuple[int, bytes]], decoder: Decoder) -> list[TableChanges]:
     """Return the changes of a session's messages."""
-    found: list[TableChanges] = []
+    decoded_changes: list[TableChanges] = []
     with Assembler() as assembler:
         intake, changes = BatchIntake(assembler, 1 << 20), ChangeDecoder()
         intake.connect(decoder)
@@ -46,8 +46,8 @@ def decoded(messages: list[tuple[int, bytes]], decoder: Decoder) -> list[TableCh
                 assert event.error is None
             else:
                 assert isinstance(event, WholeTransactions)
-                found += changes.changes(event)
-    return found
+                decoded_changes += changes.changes(event)
+    return decoded_changes
 
 
 def rows_of(changes: TableChanges) -> list[tuple[Any, ...]]:
@@ -67,14 +67,25 @@ def expected(rows: list[ChangeRow], changes: TableChanges) -> list[tuple[Any, ..
         for batch in changes.batches
         for position in zip(batch.lsns.tolist(), batch.ordinals.tolist(), strict=True)
     }
-    found = []
-    for each in rows:
-        assert each["commit_lsn"] is not None
-        lsn = int(Lsn(each["commit_lsn"]))
-        position = lsn - (lsn >> 63 << 64), each["ordinal"]
-        before = None if each["before"] is None else dict.fromkeys(names[position]) | dict(each["before"])
-        found.append((*position, each["xid"], each["op"], before, each["after"], sorted(each["unchanged"])))
-    return found
+    expected_rows = []
+    for change_row in rows:
+        assert change_row["commit_lsn"] is not None
+        lsn = int(Lsn(change_row["commit_lsn"]))
+        position = lsn - (lsn >> 63 << 64), change_row["ordinal"]
+        old_values = (
+            None if change_row["before"] is None else dict.fromkeys(names[position]) | dict(change_row["before"])
+        )
+        expected_rows.append(
+            (
+                *position,
+                change_row["xid"],
+                change_row["op"],
+                old_values,
+                change_row["after"],
+                sorted(change_row["unchanged"]),
+            )
+        )
+    return expected_rows
 
 
 def check(capture: Capture) -> None:
@@ -83,15 +94,15 @@ def check(capture: Capture) -> None:
     messages = [(0, data) for data in capture.messages]
     feed = change_rows([(Lsn(0), data) for data in capture.messages], capture.decoder(), on_decision=lambda _: None)
     tables: dict[int, list[ChangeRow]] = {}
-    for each in feed:
-        if each["relation_id"] is not None:
-            tables.setdefault(each["relation_id"], []).append(each)
-    found = by_table(decoded(messages, capture.decoder()))
-    assert {oid for oid, changes in found.items() if changes.num_rows} == tables.keys()
-    named = {each.partition for changes in found.values() for each in changes.relations} - {None}
-    assert named == found.keys() - tables.keys()
+    for change_row in feed:
+        if change_row["relation_id"] is not None:
+            tables.setdefault(change_row["relation_id"], []).append(change_row)
+    changes_by_oid = by_table(decoded(messages, capture.decoder()))
+    assert {oid for oid, changes in changes_by_oid.items() if changes.num_rows} == tables.keys()
+    named = {relation.partition for changes in changes_by_oid.values() for relation in changes.relations} - {None}
+    assert named == changes_by_oid.keys() - tables.keys()
     for oid, rows in tables.items():
-        assert rows_of(found[oid]) == expected(rows, found[oid])
+        assert rows_of(changes_by_oid[oid]) == expected(rows, changes_by_oid[oid])
 
 
 @pytest.mark.parametrize("path", each_selected())
@@ -115,7 +126,10 @@ def test_each_relation_message_has_its_position_and_its_rows() -> None:
         begin(7, 100), described, insert("1", "a"), insert("2", "b"), described, insert("3", "c"), commit(100),
         begin(8, 200), insert("4", "d"), relation("id", "w"), insert("5", "e"), commit(200),
     )  # fmt: skip
-    assert [(each.xid, each.commit_lsn, each.ordinal, each.names) for each in changes.relations] == [
+    assert [
+        (description.xid, description.commit_lsn, description.ordinal, description.names)
+        for description in changes.relations
+    ] == [
         (7, 100, 0, ("id", "v")),
         (7, 100, 2, ("id", "v")),
         (8, 200, 1, ("id", "w")),
@@ -147,10 +161,14 @@ def test_a_streamed_transaction_tells_the_partitions_of_its_tables() -> None:
     assert partitions_of(decoded(messages, Decoder(2))) == [(TABLE, 0, 2), (TABLE, 0, 3)]
 
 
-def partitions_of(found: list[TableChanges]) -> list[tuple[int, int, int]]:
+def partitions_of(tables: list[TableChanges]) -> list[tuple[int, int, int]]:
     """Return the tables of partitions, the ordinals of the messages, and the partitions."""
-    relations = [each for changes in found for each in changes.relations]
-    return [(each.relation_id, each.ordinal, each.partition) for each in relations if each.partition is not None]
+    relations = [relation for changes in tables for relation in changes.relations]
+    return [
+        (relation.relation_id, relation.ordinal, relation.partition)
+        for relation in relations
+        if relation.partition is not None
+    ]
 
 
 def test_a_truncate_is_between_the_changes_before_and_after_it() -> None:

@@ -98,8 +98,8 @@ class FeedBuilder:
         self.rows = 0
         self.size = 0
         self._plain: list[tuple[Any, ...]] = []
-        self._before = MapArrays()
-        self._after = MapArrays()
+        self._old_rows = MapArrays()
+        self._new_rows = MapArrays()
         self._key = Lists()
         self._unchanged = Lists()
 
@@ -120,23 +120,23 @@ class FeedBuilder:
         if isinstance(message, Update | Delete):
             old = message.old
         if old is None:
-            self._before.append_null()
+            self._old_rows.append_null()
         elif isinstance(message, Update | Delete) and message.old_kind == "O":
-            self._row(self._before, relation, old, None)
+            self._row(self._old_rows, relation, old, None)
         else:
             assert isinstance(message, Update | Delete)
-            self._row(self._before, relation, old, old_columns(relation, message))
+            self._row(self._old_rows, relation, old, old_columns(relation, message))
         if new is None:
-            self._after.append_null()
+            self._new_rows.append_null()
             self._unchanged.append(())
         elif UNCHANGED in new.kinds:
             kinds = new.kinds
-            self._row(self._after, relation, new, [at for at, kind in enumerate(kinds) if kind != UNCHANGED])
+            self._row(self._new_rows, relation, new, [at for at, kind in enumerate(kinds) if kind != UNCHANGED])
             self._unchanged.append(
                 [name for name, kind in zip(relation.names, kinds, strict=True) if kind == UNCHANGED]
             )
         else:
-            self._row(self._after, relation, new, None)
+            self._row(self._new_rows, relation, new, None)
             self._unchanged.append(())
         self._key.append(relation.key)
         self._append(change.op, relation, change.lsn, change.ordinal, transaction)
@@ -146,7 +146,7 @@ class FeedBuilder:
             return
         if change.old is not None:
             warn(added_columns(change.old, change.new))
-        for rows, relation in ((self._before, change.old), (self._after, change.new)):
+        for rows, relation in ((self._old_rows, change.old), (self._new_rows, change.new)):
             if relation is None:
                 rows.append_null()
             else:
@@ -167,8 +167,8 @@ class FeedBuilder:
             name: pa.array(column, field(name).type) for name, column in zip(_PLAIN, columns, strict=True)
         }
         with refuse_texts():
-            arrays["before"] = self._before.finish(field("before").type)
-            arrays["after"] = self._after.finish(field("after").type)
+            arrays["before"] = self._old_rows.finish(field("before").type)
+            arrays["after"] = self._new_rows.finish(field("after").type)
         arrays["key"] = self._key.finish(field("key").type)
         arrays["unchanged"] = self._unchanged.finish(field("unchanged").type)
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
@@ -176,10 +176,10 @@ class FeedBuilder:
         return batch
 
     def _is_wanted(self, relation: TableDescription) -> bool:
-        known = self._wanted.get(id(relation))
-        if known is None or known[0] is not relation:
-            known = self._wanted[id(relation)] = relation, self._reads(relation.schema, relation.name)
-        return known[1]
+        cached = self._wanted.get(id(relation))
+        if cached is None or cached[0] is not relation:
+            cached = self._wanted[id(relation)] = relation, self._reads(relation.schema, relation.name)
+        return cached[1]
 
     def _row(self, rows: MapArrays, relation: TableDescription, row: TupleData, columns: Sequence[int] | None) -> None:
         values: Sequence[bytes | None] = row.values
@@ -196,8 +196,8 @@ class FeedBuilder:
         self.size += sum(map(len, filter(None, values)))
 
     def _message(self, message: Message) -> None:
-        self._before.append_null()
-        self._after.append(*message_columns(message))
+        self._old_rows.append_null()
+        self._new_rows.append(*message_columns(message))
         self.size += len(message.content)
         self._key.append(())
         self._unchanged.append(())

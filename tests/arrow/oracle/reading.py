@@ -36,8 +36,8 @@ def row_by_row(
     """Yield what `logicalrep.arrow.committed_batches` yields, in record batches of other sizes."""
     after = None if start is None else ResumeToken(delivered=start, acknowledged=start)
     with Assembler(after=after, memory_limit=form.memory_limit) as assembler:
-        found = assembled_events(_one_by_one(messages), decoder, assembler)
-        events = found if end is None else _before(found, end)
+        all_events = assembled_events(_one_by_one(messages), decoder, assembler)
+        events = all_events if end is None else _before(all_events, end)
         yield from batches(events, builder_for(form, decoder.encoding), rows=form.rows_per_record_batch)
 
 

@@ -154,9 +154,9 @@ def test_columns_that_are_to_be_text_are_what_was_sent() -> None:
 def test_rows_of_other_tables_are_checked_and_left_out() -> None:
     described = relation(("i", 23, -1)), relation(("i", 23, -1), oid=8, name="other")
     tables = TableDecoder(SESSION, wanted=lambda table: table.name == "t")
-    found = tables.decode(pa.array([*described, insert(b"1", oid=8), insert(b"2")], pa.binary()))
-    assert [(str(table.relation), table.rows.to_pylist()) for table in found] == [("public.t", [3])]
-    assert found[0].new.values.to_pylist() == [{"i": 2}]
+    decoded_tables = tables.decode(pa.array([*described, insert(b"1", oid=8), insert(b"2")], pa.binary()))
+    assert [(str(table.relation), table.rows.to_pylist()) for table in decoded_tables] == [("public.t", [3])]
+    assert decoded_tables[0].new.values.to_pylist() == [{"i": 2}]
     assert tables.decode(pa.array([insert(b"3", oid=8)], pa.binary())) == []
     assert {relation.name for relation in tables.relations.values()} == {"t", "other"}
     with pytest.raises(DecodeError, match=r"column_count at offset 6: expected 1 values"):
@@ -197,11 +197,14 @@ def test_what_the_arrow_type_cannot_hold_is_kept_as_text() -> None:
 
 
 def test_a_change_of_the_schema_within_a_batch_is_right_on_both_sides() -> None:
-    before, after = relation(("id", 23, -1), ("x", 25, -1)), relation(("id", 20, -1), ("y", 25, -1), ("z", 16, -1))
+    old_relation, new_relation = (
+        relation(("id", 23, -1), ("x", 25, -1)),
+        relation(("id", 20, -1), ("y", 25, -1), ("z", 16, -1)),
+    )
     other = relation(("o", 25, -1), oid=8, name="other")
     wide = TableDecoder(SESSION)
-    messages = [before, insert(b"1", b"a"), before, insert(b"2", b"b"), other, insert(b"o", oid=8)]
-    messages += [after, insert(b"3", b"c", b"t"), insert(b"p", oid=8)]
+    messages = [old_relation, insert(b"1", b"a"), old_relation, insert(b"2", b"b"), other, insert(b"o", oid=8)]
+    messages += [new_relation, insert(b"3", b"c", b"t"), insert(b"p", oid=8)]
     tables = wide.decode(pa.array(messages, pa.binary()))
     assert [(str(table.relation), table.rows.to_pylist()) for table in tables] == [
         ("public.t", [1, 3]),
@@ -278,9 +281,9 @@ def test_many_tables_at_once(tables: int) -> None:
     oids = [(number * 2654435761) % (1 << 32) for number in range(tables)]
     described = [relation(("id", 23, -1), oid=oid, name=f"t{oid}") for oid in oids]
     rows = [insert(str(number).encode(), oid=oids[number * 11 % tables]) for number in range(5000)]
-    found = _check_both([*described, *rows], SESSION)
-    assert len(found) == tables
-    for table in found:
+    decoded_tables = _check_both([*described, *rows], SESSION)
+    assert len(decoded_tables) == tables
+    for table in decoded_tables:
         expected = [number for number in range(5000) if oids[number * 11 % tables] == table.relation.relation_id]
         assert table.new.values["id"].to_pylist() == expected
         assert table.rows.to_pylist() == [tables + number for number in expected]
@@ -383,7 +386,7 @@ def test_texts_that_are_utf8_or_are_not() -> None:
         for texts in ([text], [b"", text, b"x"], [b"x" * 31, text, *right]):
             _check_both([relation(("c", 25, -1)), *map(insert, texts)], SESSION)
     _check_both(
-        [relation(("c", 25, -1), ("d", 25, -1)), *(insert(one, other) for one in split for other in split)], SESSION
+        [relation(("c", 25, -1), ("d", 25, -1)), *(insert(half, other) for half in split for other in split)], SESSION
     )
 
 
@@ -404,11 +407,11 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
         patch.setattr(loading, "loaded_by_kernels", lambda data, relations: list(map(_left, relations)))
         by_type = TableDecoder(session, **options).decode(array)
     assert len(compiled) == len(by_type)
-    for one, other in zip(compiled, by_type, strict=True):
-        assert one.relation == other.relation
-        assert one.batch().schema == other.batch().schema
-        one.batch().validate(full=True)
-        for mine, theirs in ((one.old, other.old), (one.new, other.new)):
+    for table, other in zip(compiled, by_type, strict=True):
+        assert table.relation == other.relation
+        assert table.batch().schema == other.batch().schema
+        table.batch().validate(full=True)
+        for mine, theirs in ((table.old, other.old), (table.new, other.new)):
             assert mine.states.equals(theirs.states)
             assert mine.unfit == theirs.unfit
             for name, values, expected in zip(mine.values.schema.names, mine.values, theirs.values, strict=True):
@@ -418,24 +421,24 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
 
 def _left(relation: loading.RelationRows) -> LoadedColumns:
     """Leave all values to the loaders of their types."""
-    reader, found = relation
-    states = np.zeros((len(reader.columns), found.count), np.int8)
+    reader, located = relation
+    states = np.zeros((len(reader.columns), located.count), np.int8)
     for index, in_key in enumerate(reader.in_key.tolist()):
-        of_whole = found.more.get(index, (found.whole_rows, found.whole_first))
-        rows, first = (found.rows, found.first) if in_key else of_whole
-        states[index, rows] = found.cells.kinds[first + index]
-    arrays = [pa.nulls(found.count, type_) for type_ in reader.types]
-    left = {index: np.flatnonzero((line == _TEXT) | (line == _BINARY)) for index, line in enumerate(states)}
-    there = {index: rows for index, rows in left.items() if len(rows)}
-    return LoadedColumns(arrays, lambda index: pa.py_buffer(states[index]), there)
+        of_whole = located.more.get(index, (located.whole_rows, located.whole_first))
+        rows, first = (located.rows, located.first) if in_key else of_whole
+        states[index, rows] = located.cells.kinds[first + index]
+    arrays = [pa.nulls(located.count, type_) for type_ in reader.types]
+    sent_rows = {index: np.flatnonzero((line == _TEXT) | (line == _BINARY)) for index, line in enumerate(states)}
+    nonempty_rows = {index: rows for index, rows in sent_rows.items() if len(rows)}
+    return LoadedColumns(arrays, lambda index: pa.py_buffer(states[index]), nonempty_rows)
 
 
-def _same(one: pa.Array, other: pa.Array) -> bool:
+def _same(array: pa.Array, other: pa.Array) -> bool:
     """Return whether arrays are equal; NaN equals NaN, and 0 does not equal -0."""
-    if pa.types.is_floating(one.type):
-        bits = pa.int32() if one.type == pa.float32() else pa.int64()
-        return one.view(bits).equals(other.view(bits))
-    return one.equals(other) or repr(one.to_pylist()) == repr(other.to_pylist())
+    if pa.types.is_floating(array.type):
+        bits = pa.int32() if array.type == pa.float32() else pa.int64()
+        return array.view(bits).equals(other.view(bits))
+    return array.equals(other) or repr(array.to_pylist()) == repr(other.to_pylist())
 
 
 @pytest.mark.parametrize("path", each_selected())
@@ -466,13 +469,13 @@ def _check_against_parse(capture: Capture, tables: list[DecodedTable]) -> None:
             relation_of[row] = described[message.relation_id]
     assert sorted(row for table in tables for row in table.rows.to_pylist()) == list(relation_of)
     for table in tables:
-        found = table.rows.to_pylist()
-        assert found == sorted(found)
-        assert table.tags.to_pylist() == [messages[row].tag for row in found]
-        assert table.xids.to_pylist() == [getattr(messages[row], "xid", None) for row in found]
-        assert table.old_kinds.to_pylist() == [getattr(messages[row], "old_kind", None) for row in found]
+        row_numbers = table.rows.to_pylist()
+        assert row_numbers == sorted(row_numbers)
+        assert table.tags.to_pylist() == [messages[row].tag for row in row_numbers]
+        assert table.xids.to_pylist() == [getattr(messages[row], "xid", None) for row in row_numbers]
+        assert table.old_kinds.to_pylist() == [getattr(messages[row], "old_kind", None) for row in row_numbers]
         in_key = [column.key for column in table.relation.columns]
-        for index, row in enumerate(found):
+        for index, row in enumerate(row_numbers):
             message = messages[row]
             expected = relation_of[row]
             assert (table.relation.relation_id, table.relation.name) == (expected.relation_id, expected.name)

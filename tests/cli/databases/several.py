@@ -19,11 +19,11 @@ COMMAND = [sys.executable, "-m", "logicalrep.cli.main"]
 NAMES = ("shop", "crm")
 
 
-def write_file(folder: Path, databases: Mapping[str, Database], **others: Mapping[str, object]) -> Path:
-    """Write a file with databases, whose destinations are in the same folder; `others` has more of each."""
+def write_file(folder: Path, databases: Mapping[str, Database], **options: Mapping[str, object]) -> Path:
+    """Write a file with databases, whose destinations are in the same folder; `options` has more of each."""
     path = folder / "databases.yaml"
     sections = {
-        name: {"dsn": db.dsn, "to": str(folder / name), **others.get(name, {})} for name, db in databases.items()
+        name: {"dsn": db.dsn, "to": str(folder / name), **options.get(name, {})} for name, db in databases.items()
     }
     path.write_text(yaml.safe_dump({"databases": sections}, sort_keys=False))
     return path

@@ -1,4 +1,4 @@
-"""Several databases of one file: a process for each, and what becomes of the others when one ends or hangs."""
+"""Several databases of one file: a process for each, and the other processes continue when one ends or hangs."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ def test_one_database_is_killed_or_hangs_while_the_other_is_replicated(
         eventually(lambda: "2 running, 0 not" in got(address))
         eventually(lambda: got(address).count("1 following; 0 loading; 0 stopped") == 2)
         eventually(lambda: f"<h1>{tmp_path / 'crm'}</h1>" in get_status(f"{address}crm/")[1])
-        its, killed = of_database(parent, "shop"), of_database(parent, "crm")
-        assert its is not None
-        assert killed is not None
-        os.kill(killed, signal.SIGKILL)
+        shop_pid, crm_pid = of_database(parent, "shop"), of_database(parent, "crm")
+        assert shop_pid is not None
+        assert crm_pid is not None
+        os.kill(crm_pid, signal.SIGKILL)
         shop.execute("INSERT INTO t VALUES (3, 'three')")
         crm.execute("INSERT INTO t VALUES (3, 'three')")
         eventually(lambda: are_equal(tmp_path, databases))
         assert "crm: " in log.read_text()
         assert "the process ended by SIGKILL: it restarts in 1 s" in log.read_text()
         stopped = of_database(parent, "crm")
-        assert stopped not in (None, killed)
-        assert of_database(parent, "shop") == its
+        assert stopped not in (None, crm_pid)
+        assert of_database(parent, "shop") == shop_pid
         # Its page is served once it has its address.
         eventually(lambda: by_label(address, "logicalrep_database_up") == {"shop": 1, "crm": 1})
         assert stopped is not None
@@ -97,9 +97,9 @@ def test_one_database_is_killed_or_hangs_while_the_other_is_replicated(
 def test_their_processes_end_with_a_parent_that_is_killed(databases: Mapping[str, Database], tmp_path: Path) -> None:
     with following(write_file(tmp_path, databases), "--engine", "local") as parent:
         eventually(lambda: are_equal(tmp_path, databases))
-        there = [of_database(parent, name) for name in NAMES]
+        pids = [of_database(parent, name) for name in NAMES]
         parent.kill()
-        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in there))
+        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 
 def test_the_exit_code_and_the_lines_tell_which_database_they_are_of(
@@ -147,10 +147,10 @@ def test_commands_of_people_take_the_file(
     )
     replicate_once(databases["shop"], tmp_path / "shop")
     assert printed("verify", "--database", "shop").splitlines()[0] == "public.t: equal, 2 rows"
-    found = [json.loads(line) for line in printed("verify", "--json").splitlines()]
-    assert [each["database"] for each in found] == ["shop", "shop", "crm"]
-    found = [json.loads(line) for line in printed("status", "--json").splitlines()]
-    assert [(each["database"], [*each["tables"]]) for each in found] == [("shop", ["public.t"]), ("crm", [])]
+    entries = [json.loads(line) for line in printed("verify", "--json").splitlines()]
+    assert [entry["database"] for entry in entries] == ["shop", "shop", "crm"]
+    entries = [json.loads(line) for line in printed("status", "--json").splitlines()]
+    assert [(entry["database"], [*entry["tables"]]) for entry in entries] == [("shop", ["public.t"]), ("crm", [])]
     assert main(["resync", "public.t", *of_file]) == 2
     assert capfd.readouterr().err.splitlines()[-1] == f"error: select a database with --database: {path} has shop, crm"
     # One error ends no other.
@@ -163,7 +163,7 @@ def test_commands_of_people_take_the_file(
 
 
 @pytest.mark.parametrize(
-    ("others", "arguments", "text"),
+    ("options", "arguments", "text"),
     [
         ({}, ["--dsn", "dbname=x"], "sets this for each database"),
         ({}, ["--database", "crn"], "has no database crn, only shop, crm"),
@@ -177,7 +177,7 @@ def test_commands_of_people_take_the_file(
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(
-    others: Mapping[str, dict[str, object]],
+    options: Mapping[str, dict[str, object]],
     arguments: list[str],
     text: str,
     tmp_path: Path,
@@ -189,7 +189,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(
             "to": str(tmp_path / name),
             **{
                 key: value.replace("{folder}", str(tmp_path)) if isinstance(value, str) else value
-                for key, value in others.get(name, {}).items()
+                for key, value in options.get(name, {}).items()
             },
         }
         for name in NAMES

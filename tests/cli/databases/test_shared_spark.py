@@ -1,4 +1,4 @@
-"""The processes of several databases share one Spark, and go on after its Java has been killed."""
+"""The processes of several databases share one Spark, and resume after its Java has been killed."""
 
 from __future__ import annotations
 

@@ -40,26 +40,26 @@ other: v1 unchanged
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A git repository without commits, in which the test stands."""
+    """A git repository without commits: the test's current folder."""
     repository = Repository(tmp_path / "repository", monkeypatch)
     monkeypatch.chdir(repository.folder)
     return repository
 
 
 @pytest.fixture
-def before(tmp_path: Path) -> Path:
+def old_spec(tmp_path: Path) -> Path:
     """The small spec."""
     return write_small(tmp_path / "before")
 
 
 @pytest.fixture
-def after(tmp_path: Path) -> Path:
+def new_spec(tmp_path: Path) -> Path:
     """The small spec, one of its conditions lost."""
     return write_small(tmp_path / "after", UNTRACED)
 
 
 def test_a_condition_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, diff: Diff) -> None:
-    """A path is one that a terminal at this folder opens."""
+    """Paths are relative to the current folder, so that a terminal opens them."""
     new = write_edited(tmp_path / "spec", WITHOUT_PARALLEL)
     outcome = diff(SPEC, new)
     printed = f"{new}/logicalrep/stream_abort.yaml:{LINE}:7: {FINDING}\n{SUMMARY}"
@@ -76,12 +76,12 @@ def test_a_folder_may_be_a_spec_or_hold_one(tmp_path: Path, diff: Diff) -> None:
 
 
 def test_removals_are_reported_for_their_parent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old_spec: Path, diff: Diff
 ) -> None:
     monkeypatch.chdir(tmp_path)
     old = write_small(tmp_path / "old", CASES["a field of a version that existed"])
     finding = "wire field-gone: Ping.sent_at is removed: Int64, since 2 [v2]"
-    assert diff(old, before).out.splitlines()[0] == (
+    assert diff(old, old_spec).out.splitlines()[0] == (
         f"before/demo/ping.yaml:1:1: {finding} (was old/demo/ping.yaml:14:7)"
     )
 
@@ -99,15 +99,15 @@ def test_removals_are_reported_for_their_parent(
         ("a note", "api", 0),
     ],
 )
-def test_the_exit_code(name: str, fail_on: str, code: int, tmp_path: Path, before: Path, diff: Diff) -> None:
+def test_the_exit_code(name: str, fail_on: str, code: int, tmp_path: Path, old_spec: Path, diff: Diff) -> None:
     new = write_small(tmp_path / "new", CASES[name])
-    assert diff(before, new, "--fail-on", fail_on).code == code
+    assert diff(old_spec, new, "--fail-on", fail_on).code == code
     if fail_on == "wire":
-        assert diff(before, new).code == code
+        assert diff(old_spec, new).code == code
 
 
-def test_revisions(repository: Repository, before: Path, after: Path, diff: Diff) -> None:
-    first, second = repository.commit(before), repository.commit(after)
+def test_revisions(repository: Repository, old_spec: Path, new_spec: Path, diff: Diff) -> None:
+    first, second = repository.commit(old_spec), repository.commit(new_spec)
     repository.git("tag", "v1.0", first)
     for old, new in ((first, second), ("v1.0", "main"), ("HEAD~1", "HEAD"), (first[:8], repository.folder)):
         outcome = diff(old, new, "--repository", repository.folder)
@@ -115,34 +115,34 @@ def test_revisions(repository: Repository, before: Path, after: Path, diff: Diff
 
 
 def test_the_working_tree_is_the_new_side_by_default(
-    repository: Repository, before: Path, after: Path, diff: Diff
+    repository: Repository, old_spec: Path, new_spec: Path, diff: Diff
 ) -> None:
-    repository.commit(before)
+    repository.commit(old_spec)
     assert diff("HEAD", "--repository", repository.folder).code == 0
-    shutil.copytree(after, repository.folder / "spec", dirs_exist_ok=True)
+    shutil.copytree(new_spec, repository.folder / "spec", dirs_exist_ok=True)
     assert diff("HEAD", "--repository", repository.folder).out == PRINTED
 
 
-def test_a_repository_may_be_a_folder_of_a_larger_one(repository: Repository, before: Path, diff: Diff) -> None:
+def test_a_repository_may_be_a_folder_of_a_larger_one(repository: Repository, old_spec: Path, diff: Diff) -> None:
     inner = repository.folder / "inner"
-    shutil.copytree(before, inner / "spec")
+    shutil.copytree(old_spec, inner / "spec")
     revision = repository.commit(None)
     assert diff(revision, "--repository", inner).code == 0
     assert "has no spec" in diff(revision, "--repository", repository.folder).err
 
 
-def test_files_are_read_as_git_has_them(repository: Repository, before: Path, after: Path, diff: Diff) -> None:
+def test_files_are_read_as_git_has_them(repository: Repository, old_spec: Path, new_spec: Path, diff: Diff) -> None:
     """What attributes leave out of archives, or change in them, is part of the revision all the same."""
     (repository.folder / ".gitattributes").write_text(
         "spec/** export-ignore\nspec/** text eol=crlf\n", encoding="utf-8"
     )
-    repository.commit(after)
-    outcome = diff(before, "HEAD", "--repository", repository.folder)
+    repository.commit(new_spec)
+    outcome = diff(old_spec, "HEAD", "--repository", repository.folder)
     assert (outcome.code, outcome.out) == (1, PRINTED)
 
 
-def test_a_revision_without_a_spec(repository: Repository, before: Path, diff: Diff) -> None:
-    first, second = repository.commit(None), repository.commit(before)
+def test_a_revision_without_a_spec(repository: Repository, old_spec: Path, diff: Diff) -> None:
+    first, second = repository.commit(None), repository.commit(old_spec)
     repository.git("mv", "spec", "moved")
     repository.git("commit", "--quiet", "--message", "Move the spec")
     for revision in (first, "HEAD"):
@@ -152,8 +152,8 @@ def test_a_revision_without_a_spec(repository: Repository, before: Path, diff: D
 
 
 @pytest.mark.parametrize("name", ["nothing", "--all", "HEAD:spec", "", "HEAD\nHEAD"])
-def test_a_side_that_is_nothing(name: str, repository: Repository, before: Path, diff: Diff) -> None:
-    repository.commit(before)
+def test_a_side_that_is_nothing(name: str, repository: Repository, old_spec: Path, diff: Diff) -> None:
+    repository.commit(old_spec)
     outcome = diff("--repository", repository.folder, "--", "HEAD", name)
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == f"new {name!r} is neither a folder nor a git revision in {repository.folder}\n"
@@ -170,8 +170,8 @@ def test_a_folder_without_a_spec(tmp_path: Path, diff: Diff) -> None:
     assert (outcome.code, outcome.out, outcome.err) == (2, "", text)
 
 
-def test_a_name_that_is_a_folder_and_a_revision(repository: Repository, before: Path, diff: Diff) -> None:
-    repository.commit(before)
+def test_a_name_that_is_a_folder_and_a_revision(repository: Repository, old_spec: Path, diff: Diff) -> None:
+    repository.commit(old_spec)
     repository.git("branch", "spec")
     outcome = diff("spec", "--repository", repository.folder)
     assert outcome.err == "old 'spec' is both a folder and a git revision; write ./spec or spec^0\n"
@@ -179,9 +179,9 @@ def test_a_name_that_is_a_folder_and_a_revision(repository: Repository, before: 
         assert diff(name, "--repository", repository.folder).code == 0
 
 
-def test_mistakes_of_both_sides_are_printed(tmp_path: Path, repository: Repository, before: Path, diff: Diff) -> None:
+def test_mistakes_of_both_sides_are_printed(tmp_path: Path, repository: Repository, old_spec: Path, diff: Diff) -> None:
     mistakes = tmp_path / "spec"
-    shutil.copytree(before, mistakes)
+    shutil.copytree(old_spec, mistakes)
     ping = mistakes / "demo/ping.yaml"
     ping.write_text(ping.read_text(encoding="utf-8").replace("Int32", "Int33").replace("ref:", "reference:"))
     repository.commit(mistakes)
@@ -194,27 +194,27 @@ def test_mistakes_of_both_sides_are_printed(tmp_path: Path, repository: Reposito
     assert all(line.startswith("old spec/demo/ping.yaml:") for line in lines[:half])
 
 
-def test_files_that_mistakes_name_are_those_of_the_spec(repository: Repository, before: Path, diff: Diff) -> None:
-    repository.commit(before)
+def test_files_that_mistakes_name_are_those_of_the_spec(repository: Repository, old_spec: Path, diff: Diff) -> None:
+    repository.commit(old_spec)
     (repository.folder / "spec/demo/more.yaml").write_text("More:\n  ref: MORE\n", encoding="utf-8")
     repository.git("add", "--all")
     repository.git("commit", "--quiet", "--message", "More")
-    outcome = diff("HEAD", before, "--repository", repository.folder)
+    outcome = diff("HEAD", old_spec, "--repository", repository.folder)
     assert outcome.code == 2
     assert outcome.err == "old spec/demo/more.yaml:1:1: is not listed under 'files' in spec/demo/protocol.yaml\n"
 
 
-def test_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff) -> None:
+def test_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old_spec: Path, diff: Diff) -> None:
     monkeypatch.chdir(tmp_path)
     write_small(tmp_path / "new", DATA["markdown"]["edit"])
     assert diff("before", "new", "--format", "markdown").out == DATA["markdown"]["text"]
 
 
-def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff) -> None:
+def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old_spec: Path, diff: Diff) -> None:
     """Colons, commas and percent signs are written so that GitHub's runner takes them for text."""
     monkeypatch.chdir(tmp_path)
     write_small(tmp_path / "a, b: 100%", DATA["markdown"]["edit"])
-    lines = diff(before, "a, b: 100%", "--format", "github").out.splitlines()
+    lines = diff(old_spec, "a, b: 100%", "--format", "github").out.splitlines()
     file = "file=a%2C b%3A 100%25/demo"
     assert lines[0] == (
         f"::warning {file}/ping.yaml,line=1,col=1,title=wire field-gone::"
@@ -228,8 +228,8 @@ def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Pa
     assert lines[13] == "6 wire, 3 api, 3 added, 1 doc"
 
 
-def test_markdown_of_no_change(repository: Repository, before: Path, diff: Diff) -> None:
-    revision = repository.commit(before)
+def test_markdown_of_no_change(repository: Repository, old_spec: Path, diff: Diff) -> None:
+    revision = repository.commit(old_spec)
     assert diff("HEAD", "--format", "markdown", "--repository", repository.folder).out == (
         "### Spec diff\n"
         "\n"
@@ -240,13 +240,13 @@ def test_markdown_of_no_change(repository: Repository, before: Path, diff: Diff)
     )
 
 
-def test_the_output_is_the_same_every_time(tmp_path: Path, before: Path) -> None:
+def test_the_output_is_the_same_every_time(tmp_path: Path, old_spec: Path) -> None:
     """In other processes too, where sets have another order."""
     new = write_small(tmp_path / "new", DATA["markdown"]["edit"])
     script = (
         "import argparse\nfrom codegen.diff import add_arguments, run\nparser = argparse.ArgumentParser()\n"
         "add_arguments(parser)\nfor name in ('text', 'markdown', 'github'):\n"
-        f"    run(parser.parse_args([{str(before)!r}, {str(new)!r}, '--format', name]))\n"
+        f"    run(parser.parse_args([{str(old_spec)!r}, {str(new)!r}, '--format', name]))\n"
     )
     outputs = {
         subprocess.run(

@@ -43,7 +43,7 @@ def _decoded(protocol: Protocol, version: int) -> dict[str, object]:
                 row.name,
                 [
                     layout(parts[row.type.name].fields),
-                    *(layout(one.fields) for one in parts[row.type.name].alternatives),
+                    *(layout(alternative.fields) for alternative in parts[row.type.name].alternatives),
                 ]
                 if isinstance(row.type, PartName)
                 else (type(row.type).__name__, getattr(row.type, "width", 1), row.constants),
@@ -82,15 +82,15 @@ def test_an_edited_row_is_found_and_named(edit: str, rows: list[tuple[Protocol, 
     # No version has both rows of one name.
     twice = {row.subject.partition(" until ")[0] for _, row in ROWS if " until " in row.subject}
     for protocol, row in rows:
-        before = alone(protocol, row.layout)
-        after = row.edited(before, EDITS[edit])
+        old_protocol = alone(protocol, row.layout)
+        new_protocol = row.edited(old_protocol, EDITS[edit])
         if edit.startswith("swapped") and row.subject.partition(" until ")[0] in twice:
             edited += 1
             continue
-        if after == before:  # a row without a neighbour, or one that is since the newest version anyway
+        if new_protocol == old_protocol:  # a row without a neighbour, or one that is since the newest version anyway
             continue
         edited += 1
-        comparison = compare([before], [after])
+        comparison = compare([old_protocol], [new_protocol])
         subjects = {change.spot.subject for change in comparison.changes}
         name, until, last = row.subject.partition(" until ")
         named = f"{name}_renamed{until}{last}" if edit == "renamed" else row.subject
@@ -112,19 +112,24 @@ def test_several_edits_at_once_leave_the_summary_right() -> None:
     rows = [row for row in rows_of(protocol) if row.index > 1]  # a tag stays the first
     for _ in range(25):
         chosen: Sequence[RowOf] = chance.sample(rows, 3)
-        after: Protocol = protocol
+        new_protocol: Protocol = protocol
         for row in sorted(chosen, key=lambda row: -row.index):
-            after = row.edited(after, EDITS[chance.choice(list(EDITS))])
+            new_protocol = row.edited(new_protocol, EDITS[chance.choice(list(EDITS))])
         if chance.random() < 0.5:
-            message = chance.choice(after.messages)
-            after = replace(after, messages=tuple(other for other in after.messages if other is not message))
+            message = chance.choice(new_protocol.messages)
+            new_protocol = replace(
+                new_protocol, messages=tuple(other for other in new_protocol.messages if other is not message)
+            )
         if chance.random() < 0.5:
-            message = chance.choice(after.messages)
+            message = chance.choice(new_protocol.messages)
             places = tuple(dict.fromkeys(("stream", *message.places[1:])))
-            later = replace(message, since=chance.randint(1, 4), places=places)
-            after = replace(after, messages=tuple(later if other is message else other for other in after.messages))
-        before, after = (protocol, after) if chance.random() < 0.5 else (after, protocol)
-        assert _summary_agrees(compare([before], [after])), chosen
+            changed_message = replace(message, since=chance.randint(1, 4), places=places)
+            new_protocol = replace(
+                new_protocol,
+                messages=tuple(changed_message if other is message else other for other in new_protocol.messages),
+            )
+        old_protocol, new_protocol = (protocol, new_protocol) if chance.random() < 0.5 else (new_protocol, protocol)
+        assert _summary_agrees(compare([old_protocol], [new_protocol])), chosen
 
 
 def test_the_same_spec_twice_has_no_finding() -> None:
@@ -140,9 +145,9 @@ def test_the_order_of_findings_is_that_of_severity_and_place_whatever_the_order_
             after = row.edited(after, EDITS["of another type"])
             after = row.edited(after, EDITS["explained otherwise"])
         changed.append(after)
-    one = compare([first, second], changed)
-    other = compare([second, first], changed[::-1])
-    assert one.changes == other.changes
-    assert len(one.changes) > 60
-    ranks = [list(Severity).index(change.severity) for change in one.changes]
+    comparison = compare([first, second], changed)
+    reordered = compare([second, first], changed[::-1])
+    assert comparison.changes == reordered.changes
+    assert len(comparison.changes) > 60
+    ranks = [list(Severity).index(change.severity) for change in comparison.changes]
     assert ranks == sorted(ranks)

@@ -139,7 +139,7 @@ def test_renames(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "moved"),
+    ("old", "new", "moved"),
     [
         ("abcd", "abcd", ""),
         ("abcd", "bcda", "a"),
@@ -151,5 +151,5 @@ def test_renames(case: str, tmp_path: Path) -> None:
         ("", "", ""),
     ],
 )
-def test_the_fewest_fields_that_must_have_moved(before: str, after: str, moved: str) -> None:
-    assert "".join(out_of_order(before, after)) == moved
+def test_the_fewest_fields_that_must_have_moved(old: str, new: str, moved: str) -> None:
+    assert "".join(out_of_order(old, new)) == moved

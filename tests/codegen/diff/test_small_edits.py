@@ -26,22 +26,24 @@ def rules(lines: str) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[model.Protocol, ...]:
+def old_protocols(tmp_path_factory: pytest.TempPathFactory) -> tuple[model.Protocol, ...]:
     return load(write_small(tmp_path_factory.mktemp("before")))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_edit_has_its_findings_there_and_back(name: str, before: tuple[model.Protocol, ...], tmp_path: Path) -> None:
+def test_an_edit_has_its_findings_there_and_back(
+    name: str, old_protocols: tuple[model.Protocol, ...], tmp_path: Path
+) -> None:
     case = CASES[name]
-    after = load(write_small(tmp_path / "after", case.get("edit", ""), case.get("without", "-")))
-    there, back = compare(before, after).changes, compare(after, before).changes
-    assert [printed_line(change) for change in there] == case["lines"].splitlines()
+    new_protocols = load(write_small(tmp_path / "after", case.get("edit", ""), case.get("without", "-")))
+    changes, back = compare(old_protocols, new_protocols).changes, compare(new_protocols, old_protocols).changes
+    assert [printed_line(change) for change in changes] == case["lines"].splitlines()
     lines_back = "\n".join(map(printed_line, back))
     if "back" in case:
         assert lines_back.splitlines() == case["back"].splitlines()
     else:
         assert rules(lines_back) == rules(case["lines"])
-    for change in (*there, *back):
+    for change in (*changes, *back):
         assert_place_is_of_the_subject(change)
 
 

@@ -40,15 +40,15 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Mutation:
-    """A part of the text and what takes its place; the alteration shows between `after` and `before`."""
+    """A part of the text and what takes its place; the alteration shows between `shown_from` and `shown_to`."""
 
     what: str
     start: int
     end: int
     new: str
     message: int
-    after: int
-    before: int
+    shown_from: int
+    shown_to: int
 
 
 def _all_entries(text: str) -> Iterator[_Entry]:
@@ -85,12 +85,12 @@ class Mutations:
         position = 0
         shift = 0
         where = []
-        for mutation in sorted(mutations, key=lambda one: one.start):
+        for mutation in sorted(mutations, key=lambda candidate: candidate.start):
             pieces += [self.text[position : mutation.start], mutation.new]
             position = mutation.end
-            first = self.text.count("\n", 0, mutation.after) + 1 + shift
+            first = self.text.count("\n", 0, mutation.shown_from) + 1 + shift
             shift += mutation.new.count("\n") - self.text.count("\n", mutation.start, mutation.end)
-            last = self.text.count("\n", 0, mutation.before) + 1 + shift
+            last = self.text.count("\n", 0, mutation.shown_to) + 1 + shift
             where.append((mutation, first, last))
         return "".join([*pieces, self.text[position:]]), where
 
@@ -102,10 +102,10 @@ class Mutations:
 
     def _mutation(self, what: str, start: int, end: int, new: str) -> Mutation:
         around = [row.start for row in self.rows] + [message.start for message in self.messages]
-        message = max((index for index, one in enumerate(self.messages) if one.start <= start), default=-1)
-        after = max((position for position in around if position < start), default=0)
-        before = min((row.end for row in self.rows if row.start >= end), default=len(self.text))
-        return Mutation(what, start, end, new, message, after, before)
+        message = max((index for index, entry in enumerate(self.messages) if entry.start <= start), default=-1)
+        shown_from = max((position for position in around if position < start), default=0)
+        shown_to = min((row.end for row in self.rows if row.start >= end), default=len(self.text))
+        return Mutation(what, start, end, new, message, shown_from, shown_to)
 
     def of_rows(self) -> Iterator[Mutation]:
         """Each row altered, removed, doubled and swapped with the next."""
@@ -122,11 +122,11 @@ class Mutations:
             for name, changed in _other_remarks(body):
                 assert changed != body
                 yield self._mutation(f"{what}: {name}", row.start, row.end, changed)
-        for one, other in pairwise(self.rows):
-            between = self.text[one.end : other.start]
+        for first, second in pairwise(self.rows):
+            between = self.text[first.end : second.start]
             if not between.strip():
-                new = self.text[other.start : other.end] + between + self.text[one.start : one.end]
-                yield self._mutation(f"{one.term} and {other.term} swapped", one.start, other.end, new)
+                new = self.text[second.start : second.end] + between + self.text[first.start : first.end]
+                yield self._mutation(f"{first.term} and {second.term} swapped", first.start, second.end, new)
 
     def of_messages(self) -> Iterator[Mutation]:
         """Each message renamed, removed, doubled and swapped with the next."""
@@ -139,10 +139,10 @@ class Mutations:
             for new in (f"Other {message.term}", f"{message.term[0]}x{message.term[1:]}", ""):
                 renamed = body[:name] + new + body[name + len(message.term) :]
                 yield self._mutation(f"{what}: named {new!r}", message.start, message.end, renamed)
-        for one, other in pairwise(self.messages):
-            between = self.text[one.end : other.start]
-            new = self.text[other.start : other.end] + between + self.text[one.start : one.end]
-            yield self._mutation(f"{one.term} and {other.term} swapped", one.start, other.end, new)
+        for first, second in pairwise(self.messages):
+            between = self.text[first.end : second.start]
+            new = self.text[second.start : second.end] + between + self.text[first.start : first.end]
+            yield self._mutation(f"{first.term} and {second.term} swapped", first.start, second.end, new)
 
     def of_texts(self) -> Iterator[Mutation]:
         """The headings above lists, the texts between tables and the sentences below them."""

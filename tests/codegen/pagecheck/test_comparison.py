@@ -70,8 +70,8 @@ def test_a_page_of_the_envelope_agrees(style: Style) -> None:
 
 
 def test_a_page_of_an_older_release_lacks_what_a_later_version_has() -> None:
-    found = compare(parse_page(draw(LOGICALREP, 3, HTML)), LOGICALREP, 4)
-    assert [(one.what, one.printed, one.specified) for one in found] == [
+    disagreements = compare(parse_page(draw(LOGICALREP, 3, HTML)), LOGICALREP, 4)
+    assert [(difference.what, difference.printed, difference.specified) for difference in disagreements] == [
         (
             "Stream Abort.abort_lsn",
             'nothing after "Int32 (TransactionId)"',
@@ -243,9 +243,9 @@ def test_every_fragment_of_a_page_agrees(protocol: Protocol, style: Style) -> No
         with contextlib.suppress(DocPageError):
             page = parse_page(text[start:end])
             # Some rows of one message alone could stand in either protocol.
-            (found,) = protocols_on(page, (LOGICALREP, WALSENDER))
-            assert found == protocol or page.messages[0].name is None
-            assert compare(page, found, len(found.versions)) == [], (start, end)
+            (page_protocol,) = protocols_on(page, (LOGICALREP, WALSENDER))
+            assert page_protocol == protocol or page.messages[0].name is None
+            assert compare(page, page_protocol, len(page_protocol.versions)) == [], (start, end)
 
 
 @needs_pages
@@ -281,7 +281,7 @@ def _of_release_19(*, tag: str = "s") -> str:
 
 def test_what_a_release_brought_is_compared_alone() -> None:
     assert differences(_of_release_19(), WALSENDER, 1) == []
-    assert [one.split(" has ")[0] for one in differences(_of_release_19(tag="t"), WALSENDER, 1)] == [
+    assert [text.split(" has ")[0] for text in differences(_of_release_19(tag="t"), WALSENDER, 1)] == [
         "page:1: Primary status update.tag: the page"
     ]
 
@@ -293,13 +293,15 @@ def test_the_fragment_of_release_19_agrees() -> None:
 
 def test_a_page_of_an_older_release_has_nothing_of_a_later_one() -> None:
     def without(names: list[str]) -> Protocol:
-        return replace(WALSENDER, messages=tuple(one for one in WALSENDER.messages if one.name not in names))
+        return replace(
+            WALSENDER, messages=tuple(message for message in WALSENDER.messages if message.name not in names)
+        )
 
     brought = ["Primary status update", "Request primary status update"]
     assert differences(draw(without(brought), 1, HTML), WALSENDER, 1) == []
     for name in brought:
-        (found,) = compare(parse_page(draw(without([name]), 1, HTML)), WALSENDER, 1)
-        assert found.what == name
+        (difference,) = compare(parse_page(draw(without([name]), 1, HTML)), WALSENDER, 1)
+        assert difference.what == name
 
 
 def test_a_fragment_within_one_message_is_known_by_its_rows() -> None:
@@ -319,7 +321,9 @@ def test_an_old_page_of_the_envelope_has_other_capitals_and_its_lists_within_an_
     text = text.replace("</sect1>", "</listitem></varlistentry></variablelist></sect1>")
     assert differences(text, WALSENDER, 1) == []
     newer = draw(WALSENDER, 1, DOCBOOK).replace("Hot standby", "Hot Standby")
-    assert [one.printed for one in compare(parse_page(newer), WALSENDER, 1)] == ['"Hot Standby feedback message (F)"']
+    assert [difference.printed for difference in compare(parse_page(newer), WALSENDER, 1)] == [
+        '"Hot Standby feedback message (F)"'
+    ]
 
 
 @needs_pages
@@ -336,7 +340,7 @@ def test_without_binary_values_the_page_prints_the_length_under_t() -> None:
     start = text.index("Or", text.index("Byte1('t')")) - 6
     end = text.index("<dt>", text.index("Byte1('b')"))
     older = text[:start].removesuffix("</dl></div>") + text[end:]
-    assert [(one.what, one.printed) for one in compare(parse_page(older), LOGICALREP, 1)] == [
+    assert [(difference.what, difference.printed) for difference in compare(parse_page(older), LOGICALREP, 1)] == [
         ("TupleData.cells, Binary", 'nothing after "Byten"'),
         ("Binary.kind", 'nothing after "Byten"'),
         ("Binary.length", 'nothing after "Byten"'),
@@ -351,21 +355,21 @@ def test_the_spec_tells_what_is_printed_under_another_tag() -> None:
             replace(
                 part,
                 alternatives=tuple(
-                    replace(one, fields=tuple(replace(row, printed_under=None) for row in one.fields))
-                    for one in part.alternatives
+                    replace(alternative, fields=tuple(replace(row, printed_under=None) for row in alternative.fields))
+                    for alternative in part.alternatives
                 ),
             )
             for part in LOGICALREP.parts
         ),
     )
     page = parse_page(draw(LOGICALREP, 4, HTML))
-    assert [one.what for one in compare(page, without, 4)] == ["Text.length", "Text.value"]
+    assert [difference.what for difference in compare(page, without, 4)] == ["Text.length", "Text.value"]
     text = draw(LOGICALREP, 4, HTML)
     binary = text.index("<dt>", text.rindex("Byte1('b')"))
     rows = text[binary : text.index("</dl>", binary)]
     under_t = text.index("</dl>", text.index("Byte1('t')"))
     both = parse_page(text[:under_t] + rows + text[under_t:])
-    assert [one.printed for one in compare(both, LOGICALREP, 4)] == ['"Int32"', '"Byten"']
+    assert [difference.printed for difference in compare(both, LOGICALREP, 4)] == ['"Int32"', '"Byten"']
 
 
 # -- pages with other things on them ----------------------------------------------------------------------------------

@@ -74,12 +74,12 @@ def facts(row: Row) -> tuple[str | None, int | None, str | None, str | None]:
 
 
 def message(page: Page, name: str) -> Message:
-    return next(one for one in page.messages if one.name == name)
+    return next(entry for entry in page.messages if entry.name == name)
 
 
 def shape(page: Page) -> list[tuple[str | None, list[str | None]]]:
     """The names of the messages and the types of their rows."""
-    return [(one.name, [row.type for row in one.rows]) for one in page.messages]
+    return [(entry.name, [row.type for row in entry.rows]) for entry in page.messages]
 
 
 # -- whole pages -------------------------------------------------------------------------------------------------------
@@ -109,16 +109,18 @@ def test_a_page_becomes_messages_and_rows_with_their_lines() -> None:
 def test_every_markup_gives_the_same_rows(style: Style) -> None:
     page = parse_page(draw(LOGICALREP, 4, style))
     expected = layouts(view(LOGICALREP, 4))
-    assert [one.name for one in page.messages] == [layout.name for layout in expected]
-    for found, layout in zip(page.messages, expected, strict=True):
+    assert [entry.name for entry in page.messages] == [layout.name for layout in expected]
+    for printed_message, layout in zip(page.messages, expected, strict=True):
         rows = [row for row in layout.rows if row.printed_under is None]
         types = [row.plain_type if style.old else row.type for row in rows]
-        printed = [row.type if row.fixed_value is None else f"{row.type}({row.fixed_value})" for row in found.rows]
+        printed = [
+            row.type if row.fixed_value is None else f"{row.type}({row.fixed_value})" for row in printed_message.rows
+        ]
         assert printed == types
-        assert [facts(row)[1:3] for row in found.rows] == [(row.since, row.condition) for row in rows]
-        assert [row.repeated_for is None for row in found.rows] == [row.repeated_for is None for row in rows]
-        assert (found.head_missing, found.tail_missing) == (False, False)
-    assert [one.group.since for one in page.messages] == [
+        assert [facts(row)[1:3] for row in printed_message.rows] == [(row.since, row.condition) for row in rows]
+        assert [row.repeated_for is None for row in printed_message.rows] == [row.repeated_for is None for row in rows]
+        assert (printed_message.head_missing, printed_message.tail_missing) == (False, False)
+    assert [entry.group.since for entry in page.messages] == [
         layout.since if layout.since > 1 else None for layout in expected
     ]
 
@@ -127,7 +129,7 @@ def test_every_markup_gives_the_same_rows(style: Style) -> None:
 def test_lines_point_to_the_types(style: Style) -> None:
     text = draw(LOGICALREP, 4, style)
     lines = text.split("\n")
-    for row in (row for one in parse_page(text).messages for row in one.rows):
+    for row in (row for entry in parse_page(text).messages for row in entry.rows):
         plain = re.sub(r"<[^>]*>", "", lines[row.line - 1])
         assert row.type is not None
         assert row.type in plain
@@ -150,8 +152,8 @@ def test_tables_within_a_message_know_what_introduces_them() -> None:
 def test_the_page_of_18() -> None:
     page = read_page(PAGE_18)
     assert len(page.messages) == 20
-    assert sum(len(one.rows) for one in page.messages) == 116
-    assert [(one.name, one.line, len(one.rows)) for one in page.messages][:5] == [
+    assert sum(len(entry.rows) for entry in page.messages) == 116
+    assert [(entry.name, entry.line, len(entry.rows)) for entry in page.messages][:5] == [
         ("Begin", 9, 4),
         ("Message", 18, 7),
         ("Commit", 34, 5),
@@ -175,7 +177,7 @@ def test_the_page_of_18() -> None:
         ("Int64 (XLogRecPtr)", 4, "parallel", None),
         ("Int64 (TimestampTz)", 4, "parallel", None),
     ]
-    groups = list(dict.fromkeys(one.group for one in page.messages))
+    groups = list(dict.fromkeys(entry.group for entry in page.messages))
     assert [(group.line, group.since, len(group.names)) for group in groups] == [
         (9, None, 0),
         (168, 2, 4),
@@ -187,13 +189,15 @@ def test_the_page_of_18() -> None:
 @needs_pages
 def test_the_replication_page_of_15() -> None:
     page = read_page(REPLICATION_PAGE_15)
-    assert [(one.name, one.direction, one.line, [row.type for row in one.rows]) for one in page.messages[:4]] == [
+    assert [
+        (entry.name, entry.direction, entry.line, [row.type for row in entry.rows]) for entry in page.messages[:4]
+    ] == [
         ("XLogData", "B", 199, ["Byte1('w')", "Int64", "Int64", "Int64", "Byten"]),
         ("Primary keepalive message", "B", 216, ["Byte1('k')", "Int64", "Int64", "Byte1"]),
         ("Standby status update", "F", 230, ["Byte1('r')", "Int64", "Int64", "Int64", "Int64", "Byte1"]),
         ("Hot standby feedback message", "F", 247, ["Byte1('h')", "Int64", "Int32", "Int32", "Int32", "Int32"]),
     ]
-    assert [one.name for one in page.messages[4:]] == [
+    assert [entry.name for entry in page.messages[4:]] == [
         "new archive", "manifest", "archive or manifest data", "progress report",
     ]  # fmt: skip
 
@@ -201,7 +205,7 @@ def test_the_replication_page_of_15() -> None:
 @pytest.mark.skipif(not DEBIAN_PAGE_15.exists(), reason="postgresql-doc-15 is not installed")
 def test_the_page_of_15() -> None:
     page = read_page(DEBIAN_PAGE_15)
-    assert (len(page.messages), sum(len(one.rows) for one in page.messages)) == (20, 114)
+    assert (len(page.messages), sum(len(entry.rows) for entry in page.messages)) == (20, 114)
     assert len(message(page, "Stream Abort").rows) == 3
 
 
@@ -210,37 +214,37 @@ def test_the_page_of_15() -> None:
 
 @needs_pages
 def test_the_fragments() -> None:
-    found = {}
+    fragments = {}
     for path in FRAGMENTS:
         try:
             page = read_page(path)
         except DocPageError:
             continue
-        found[page.messages[-1].name] = page
-    assert sorted(filter(None, found)) == ["Message", "Stream Commit", "TupleData"]
-    assert [(one.name, len(one.rows)) for one in found["Message"].messages] == [("Begin", 4), ("Message", 7)]
-    assert found["Message"].messages[-1].tail_missing
-    assert found["Message"].messages[1].rows[-1].tail_missing
-    assert shape(found["Stream Commit"]) == [
+        fragments[page.messages[-1].name] = page
+    assert sorted(filter(None, fragments)) == ["Message", "Stream Commit", "TupleData"]
+    assert [(entry.name, len(entry.rows)) for entry in fragments["Message"].messages] == [("Begin", 4), ("Message", 7)]
+    assert fragments["Message"].messages[-1].tail_missing
+    assert fragments["Message"].messages[1].rows[-1].tail_missing
+    assert shape(fragments["Stream Commit"]) == [
         (None, [None, "Byte1('O')", "TupleData"]),
         ("Truncate", ["Byte1('T')", "Int32 (TransactionId)", "Int32", "Int8", "Int32 (Oid)"]),
         ("Stream Start", ["Byte1('S')", "Int32 (TransactionId)", "Int8"]),
         ("Stream Stop", ["Byte1('E')"]),
         ("Stream Commit", ["Byte1('c')"]),
     ]
-    assert [(one.head_missing, one.tail_missing) for one in found["Stream Commit"].messages] == [
+    assert [(entry.head_missing, entry.tail_missing) for entry in fragments["Stream Commit"].messages] == [
         (True, False),
         (False, False),
         (False, False),
         (False, False),
         (False, True),
     ]
-    assert shape(found["TupleData"])[0] == (
+    assert shape(fragments["TupleData"])[0] == (
         None,
         [None, "Int64 (XLogRecPtr)", "Int64 (XLogRecPtr)", "Int64 (TimestampTz)", "Int64 (TimestampTz)",
          "Int32 (TransactionId)", "String"],
     )  # fmt: skip
-    assert [block.kind for block in found["TupleData"].messages[2].blocks] == ["fields", "one of", "or"]
+    assert [block.kind for block in fragments["TupleData"].messages[2].blocks] == ["fields", "one of", "or"]
 
 
 def test_a_fragment_says_what_is_missing() -> None:
@@ -259,7 +263,7 @@ def test_a_fragment_within_tags_and_types_keeps_what_is_whole() -> None:
 @pytest.mark.parametrize("style", [HTML, DOCBOOK, SGML], ids=lambda style: style.name)
 def test_a_fragment_has_the_rows_of_the_page_in_it(style: Style) -> None:
     text = draw(LOGICALREP, 4, style)
-    whole = [(one.name, row.type, row.line) for one in parse_page(text).messages for row in one.rows]
+    whole = [(entry.name, row.type, row.line) for entry in parse_page(text).messages for row in entry.rows]
     chance = random.Random(style.name)
     for _ in range(30):
         start, end = sorted(chance.sample(range(len(text)), 2))
@@ -267,9 +271,12 @@ def test_a_fragment_has_the_rows_of_the_page_in_it(style: Style) -> None:
             page = parse_page(text[start:end])
         except DocPageError:
             continue
-        before = text.count("\n", 0, start)
+        lines_before = text.count("\n", 0, start)
         rows = [
-            (one.name, row.type, row.line + before) for one in page.messages for row in one.rows if row.type is not None
+            (entry.name, row.type, row.line + lines_before)
+            for entry in page.messages
+            for row in entry.rows
+            if row.type is not None
         ]
         lines = {line for _, _, line in rows}
         assert [(kind, line) for _, kind, line in rows] == [(kind, line) for _, kind, line in whole if line in lines][

@@ -80,7 +80,7 @@ def test_what_differs(
     assert text.count(old) == 1
     code, lines = differences(tmp_path, text.replace(old, new), capsys)
     assert code == 1
-    assert any(found.startswith(line) for found in lines), lines
+    assert any(printed_line.startswith(line) for printed_line in lines), lines
 
 
 def test_a_missing_and_a_new_term_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

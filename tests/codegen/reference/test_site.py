@@ -109,8 +109,8 @@ def test_headings_skip_no_level(pages: dict[str, Page]) -> None:
     for name, page in pages.items():
         assert page.headings[0] == 1, name
         assert page.headings.count(1) == 1, name
-        for before, after in pairwise(page.headings):
-            assert after <= before + 1, (name, page.headings)
+        for level, next_level in pairwise(page.headings):
+            assert next_level <= level + 1, (name, page.headings)
 
 
 def test_every_message_has_anchor_picture_table_and_official_link(
@@ -260,9 +260,9 @@ def _palettes(style: str) -> list[dict[str, str]]:
     return [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block)) for block in blocks]
 
 
-def _contrast(one: str, other: str) -> float:
+def _contrast(colour: str, other: str) -> float:
     """The ratio that WCAG 2 defines."""
-    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    lighter, darker = sorted((_luminance(colour), _luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 
@@ -301,8 +301,10 @@ def test_a_message_of_a_recorded_conversation_says_who_sent_it(
     files: dict[str, str], protocols: tuple[Protocol, ...]
 ) -> None:
     pgwire = next(protocol for protocol in protocols if protocol.name == "pgwire")
-    found = re.findall(r"<figcaption>(.*?):</figcaption>\s*<div.*?The bytes of a message (.*?)\"", files["pgwire.html"])
-    origins = {name: origin for origin, name in found}
+    captions = re.findall(
+        r"<figcaption>(.*?):</figcaption>\s*<div.*?The bytes of a message (.*?)\"", files["pgwire.html"]
+    )
+    origins = {name: origin for origin, name in captions}
     assert list(origins) == [message.name for message in pgwire.messages]
     # GSSAPI, Kerberos and SSPI need a domain.
     assert {name for name, origin in origins.items() if origin == "Made up"} == {

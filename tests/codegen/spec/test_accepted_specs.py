@@ -124,7 +124,7 @@ def _use(package: ModuleType) -> None:
 
 
 def _value(name: str, row: Any, column: Any, module: ModuleType) -> Any:
-    known = {
+    values = {
         "new": row,
         "old": row,
         "old_kind": "K",
@@ -136,7 +136,7 @@ def _value(name: str, row: Any, column: Any, module: ModuleType) -> Any:
         "content": b"c",
         "replica_identity": "n",
     }
-    return known.get(name, 1)
+    return values.get(name, 1)
 
 
 def test_flags_may_be_absent(tmp_path: Path) -> None:

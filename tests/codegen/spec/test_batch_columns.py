@@ -46,12 +46,12 @@ CLASHES: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-def _write_edited(folder: Path, file: str, before: str, after: str) -> Path:
+def _write_edited(folder: Path, file: str, old: str, new: str) -> Path:
     spec = Path(shutil.copytree(ROOT / "spec", folder / "spec"))
     path = spec / "logicalrep" / file
     text = path.read_text(encoding="utf-8")
-    assert text.count(before) == 1
-    path.write_text(text.replace(before, after), encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
     return spec
 
 
@@ -60,17 +60,17 @@ def test_a_column_that_stands_for_two_things_is_refused(name: str, tmp_path: Pat
     *edit, finding = CLASHES[name]
     with pytest.raises(SpecError) as raised:
         emit_unformatted(load(_write_edited(tmp_path, *edit)))
-    assert [str(found).removeprefix(f"{tmp_path}/spec/logicalrep/") for found in raised.value.findings] == [
+    assert [str(mistake).removeprefix(f"{tmp_path}/spec/logicalrep/") for mistake in raised.value.findings] == [
         f"{finding}; give it another name with 'batch column'"
     ]
 
 
 def test_renaming_one_column_keeps_the_other_columns(tmp_path: Path) -> None:
     other = "    - commit_timestamp: Int32 (TransactionId)\n      batch column: begin_time\n"
-    before = emit_unformatted(load(ROOT / "spec"))[PLANS].splitlines()
-    after = emit_unformatted(load(_write_edited(tmp_path, "begin.yaml", TIMESTAMP, other)))[PLANS].splitlines()
-    added = [line.strip() for line in after if line.strip() not in {line.strip() for line in before}]
+    old_lines = emit_unformatted(load(ROOT / "spec"))[PLANS].splitlines()
+    new_lines = emit_unformatted(load(_write_edited(tmp_path, "begin.yaml", TIMESTAMP, other)))[PLANS].splitlines()
+    added = [line.strip() for line in new_lines if line.strip() not in {line.strip() for line in old_lines}]
     assert any("name='begin_time', kind='int', width=4" in line for line in added)
-    assert sum("name='commit_timestamp'" in line for line in after) == sum(
-        "name='commit_timestamp'" in line for line in before
+    assert sum("name='commit_timestamp'" in line for line in new_lines) == sum(
+        "name='commit_timestamp'" in line for line in old_lines
     )

@@ -58,16 +58,18 @@ def test_the_committed_package_is_not_stale(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_docstrings_have_the_notes_on_servers_and_no_notes_on_the_page(emitted: dict[Path, str]) -> None:
-    said = " ".join(" ".join(text.split()) for text in emitted.values())
+    docstrings = " ".join(" ".join(text.split()) for text in emitted.values())
     for protocol in load(ROOT / "spec"):
         layouts: list[Message | Part | Alternative] = [*protocol.messages, *protocol.parts]
         layouts += [alternative for part in protocol.parts for alternative in part.alternatives]
         rows = [row for layout in layouts for row in layout.fields]
         noted = [*layouts, *(row for row in rows if "count" not in row.name)]
-        assert [one.name for one in noted if one.note not in said] == []
-        assert [one.name for one in (*layouts, *rows) if one.page_note and one.page_note in said] == []
-    assert "Where the prepare record starts. Never zero." in said
-    assert "PRIMARY-STATUS-UPDATE Since PostgreSQL 19." in said
+        assert [element.name for element in noted if element.note not in docstrings] == []
+        assert [
+            element.name for element in (*layouts, *rows) if element.page_note and element.page_note in docstrings
+        ] == []
+    assert "Where the prepare record starts. Never zero." in docstrings
+    assert "PRIMARY-STATUS-UPDATE Since PostgreSQL 19." in docstrings
 
 
 def test_check_is_content_with_what_regen_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,14 +83,14 @@ def test_check_is_content_with_what_regen_wrote(tmp_path: Path, capsys: pytest.C
 
 
 def test_regen_writes_nothing_the_second_time(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = _files(out)
+    old_files = _files(out)
     assert main(["regen", "--out", str(out)]) == 0
     assert capsys.readouterr() == ("", "")
-    assert _files(out) == before
+    assert _files(out) == old_files
 
 
 def test_a_changed_file_is_shown_and_mended(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = _files(out)
+    old_files = _files(out)
     path = out / "logicalrep_protocol" / "v1.py"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('tag: ClassVar[Literal["B"]]', 'tag: ClassVar[Literal["Z"]]', 1), encoding="utf-8")
@@ -99,9 +101,11 @@ def test_a_changed_file_is_shown_and_mended(out: Path, capsys: pytest.CaptureFix
     assert printed.err == "1 stale, run `make regen`: logicalrep_protocol/v1.py\n"
     assert main(["regen", "--out", str(out)]) == 0
     assert capsys.readouterr() == (f"wrote {path}\n", "")
-    after = _files(out)
-    assert {name: text for name, (text, _) in after.items()} == {name: text for name, (text, _) in before.items()}
-    assert {name for name in after if after[name][1] != before[name][1]} == {"logicalrep_protocol/v1.py"}
+    new_files = _files(out)
+    assert {name: text for name, (text, _) in new_files.items()} == {
+        name: text for name, (text, _) in old_files.items()
+    }
+    assert {name for name in new_files if new_files[name][1] != old_files[name][1]} == {"logicalrep_protocol/v1.py"}
 
 
 def test_a_file_of_an_earlier_spec_is_shown_and_removed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,13 +142,13 @@ def test_a_binary_file_in_the_place_of_a_generated_one_is_shown_and_mended(
     out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = out / "logicalrep_protocol" / "v1.py"
-    before = path.read_bytes()
+    old_bytes = path.read_bytes()
     path.write_bytes(b"\xff\xfe\x00")
     assert main(["check", "--out", str(out)]) == 1
     assert capsys.readouterr().err == "1 stale, run `make regen`: logicalrep_protocol/v1.py\n"
     assert main(["regen", "--out", str(out)]) == 0
     assert capsys.readouterr() == (f"wrote {path}\n", "")
-    assert path.read_bytes() == before
+    assert path.read_bytes() == old_bytes
 
 
 def test_a_missing_file_is_shown_and_written(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,10 +146,10 @@ def _spec(folder: Path, names: tuple[str, ...]) -> Path:
     """The small spec with some of the changes."""
     texts = dict(FILES)
     for name in names:
-        for file, before, new in CHANGES[name]:
-            start, found, end = texts[file].partition(before) if before else (texts[file], "", "")
-            assert found == before
-            texts[file] = start + before + new + end
+        for file, old, new in CHANGES[name]:
+            start, separator, end = texts[file].partition(old) if old else (texts[file], "", "")
+            assert separator == old
+            texts[file] = start + old + new + end
     return write(folder, texts)
 
 

@@ -36,8 +36,8 @@ _DISTINCT = {"looks_up", "batch_column"}
 
 
 def _files() -> list[Path]:
-    found = [path for folder in BACK_ENDS for path in (ROOT / folder).rglob("*")]
-    return [path for path in found if path.suffix in (".py", ".j2", ".c", ".h") and "__pycache__" not in path.parts]
+    paths = [path for folder in BACK_ENDS for path in (ROOT / folder).rglob("*")]
+    return [path for path in paths if path.suffix in (".py", ".j2", ".c", ".h") and "__pycache__" not in path.parts]
 
 
 @pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -57,4 +57,4 @@ def test_each_operation_names_its_row() -> None:
     kinds = [item for item in vars(operations).values() if isinstance(item, type) and hasattr(item, "kind")]
     assert len(kinds) >= 9
     for kind in kinds:
-        assert {"name", "printed", "doc", "place"} <= {each.name for each in fields(kind)}
+        assert {"name", "printed", "doc", "place"} <= {field.name for field in fields(kind)}

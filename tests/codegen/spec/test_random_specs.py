@@ -38,21 +38,21 @@ STRUCTURES = st.recursive(
 @pytest.fixture(scope="module", autouse=True)
 def _files_read_once() -> Iterator[None]:
     """A file that is as it was is not read again: reading YAML takes most of the time."""
-    known: dict[tuple[Path, str], Entries | None] = {}
+    cache: dict[tuple[Path, str], Entries | None] = {}
 
     def read_once(path: Path, findings: Findings) -> Entries | None:
         try:
             key = (path, path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):
             return read(path, findings)
-        if key not in known:
+        if key not in cache:
             new = Findings()
             root = read(path, new)
             if new:
                 findings.extend(new)
                 return root
-            known[key] = root
-        return known[key]
+            cache[key] = root
+        return cache[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loader, "read", read_once)

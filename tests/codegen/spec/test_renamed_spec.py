@@ -44,7 +44,7 @@ def _other(match: re.Match[str]) -> str:
 
 @pytest.fixture(scope="module")
 def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the spec in which each message, part, row, tag, mask and value is called, or counted, otherwise."""
+    """A copy of the spec with another name or number for each message, part, row, tag, mask and value."""
     folder = tmp_path_factory.mktemp("renamed")
     names = {
         title
@@ -78,43 +78,47 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _samples(spec: Path) -> Iterator[tuple[View, Message, dict[str, bool], bytes]]:
     """Messages of every version, made by the plain writer."""
     protocol = next(protocol for protocol in load(spec) if protocol.blocks)
-    for now in views(protocol):
+    for protocol_view in views(protocol):
         for streaming in (False, True):
             facts = {"streaming": streaming, "parallel": streaming}
-            for message in now.messages:
-                samples = Samples(now, facts)
-                operations = lower(now, message.fields)
+            for message in protocol_view.messages:
+                samples = Samples(protocol_view, facts)
+                operations = lower(protocol_view, message.fields)
                 usual = samples.usual(operations)
                 for values in (usual, *(fields for _, fields in samples.others(operations, usual))):
-                    yield now, message, facts, write(now, message, values)[0]
+                    yield protocol_view, message, facts, write(protocol_view, message, values)[0]
 
 
 def test_nothing_has_the_name_or_the_number_that_it_had(spec: Path) -> None:
-    before, after = (next(protocol for protocol in load(folder) if protocol.blocks) for folder in (ROOT / "spec", spec))
-    for old, new in zip(before.layouts, after.layouts, strict=True):
+    old_protocol, new_protocol = (
+        next(protocol for protocol in load(folder) if protocol.blocks) for folder in (ROOT / "spec", spec)
+    )
+    for old, new in zip(old_protocol.layouts, new_protocol.layouts, strict=True):
         assert old.name != new.name
         assert not {row.name for row in old.fields} & {row.name for row in new.fields} - {"tag"}
-    assert all(old.tag != new.tag for old, new in zip(before.messages, after.messages, strict=True))
-    assert all(old.tag != new.tag for old, new in zip(before.alternatives, after.alternatives, strict=True))
+    assert all(old.tag != new.tag for old, new in zip(old_protocol.messages, new_protocol.messages, strict=True))
+    assert all(
+        old.tag != new.tag for old, new in zip(old_protocol.alternatives, new_protocol.alternatives, strict=True)
+    )
 
 
 def test_all_decoders_of_it_agree(spec: Path, tmp_path: Path) -> None:
     with generate_from(spec, tmp_path) as package:
-        found = 0
-        for now, message, facts, data in _samples(spec):
-            module = getattr(package, now.module)
-            known: dict[str, Any] = {name: facts[name] for name in package.layouts.LOGICALREP.parse_arguments[:2]}
-            parsed = module.parse(data, **known)
+        count = 0
+        for protocol_view, message, facts, data in _samples(spec):
+            module = getattr(package, protocol_view.module)
+            arguments: dict[str, Any] = {name: facts[name] for name in package.layouts.LOGICALREP.parse_arguments[:2]}
+            parsed = module.parse(data, **arguments)
             assert type(parsed).__name__ == class_name(message.name)
             assert parsed.build() == data
-            assert module.message.parse(data, **known) == parsed
-            assert module.message.build(parsed, **known) == data
-            steps = list(walk(package.layouts.LOGICALREP, now.version, data, facts=facts))
+            assert module.message.parse(data, **arguments) == parsed
+            assert module.message.build(parsed, **arguments) == data
+            steps = list(walk(package.layouts.LOGICALREP, protocol_view.version, data, facts=facts))
             assert b"".join(step.data for step in steps) == data
             with pytest.raises(DecodeError, match=r"expected (?!both decoders)"):
-                module.parse(data + b"\0", **known)
-            found += 1
-        assert found > 1000
+                module.parse(data + b"\0", **arguments)
+            count += 1
+        assert count > 1000
 
 
 COLUMNS = """
@@ -140,9 +144,9 @@ print(len(refused), len(rows))
 def test_columns_of_it_have_the_same_rows(spec: Path, tmp_path: Path, kernels: str) -> None:
     lines = [
         data.hex()
-        for now, message, facts, data in _samples(spec)
-        if now.version == 4 and not facts["streaming"] and message.sets is None
+        for protocol_view, message, facts, data in _samples(spec)
+        if protocol_view.version == 4 and not facts["streaming"] and message.sets is None
     ]
-    said = run_generated(load(spec), tmp_path, COLUMNS, kernels=kernels, given="\n".join(lines))
-    refused, count = map(int, said.split())
+    output = run_generated(load(spec), tmp_path, COLUMNS, kernels=kernels, given="\n".join(lines))
+    refused, count = map(int, output.split())
     assert 0 < refused < count

@@ -78,8 +78,8 @@ def test_an_unknown_argument_is_an_error_that_names_the_known_arguments(package:
     for name in ("urgnet", "busy"):
         with pytest.raises(TypeError) as error:
             package.Decoder(1, **{name: True})
-        known = "version, urgent, two_phase, parallel, encoding"
-        assert str(error.value) == f"Decoder has no argument {name!r}: its arguments are {known}"
+        names = "version, urgent, two_phase, parallel, encoding"
+        assert str(error.value) == f"Decoder has no argument {name!r}: its arguments are {names}"
     with pytest.raises(TypeError, match="unexpected keyword argument 'urgnet'"):
         package.v1.parse(b"", urgnet=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'encoding'"):
@@ -93,5 +93,5 @@ def test_a_columnar_session_has_all_of_them(package: ModuleType) -> None:
     assert (session.urgent, session.busy) == (True, False)  # type: ignore[attr-defined]
     with pytest.raises(TypeError) as error:
         Session(version=1, urgnet=True)  # type: ignore[call-arg]
-    known = "version, encoding, urgent, busy, streaming, two_phase, parallel"
-    assert str(error.value) == f"Session has no argument 'urgnet': its arguments are {known}"
+    names = "version, encoding, urgent, busy, streaming, two_phase, parallel"
+    assert str(error.value) == f"Session has no argument 'urgnet': its arguments are {names}"

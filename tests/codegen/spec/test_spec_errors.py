@@ -1196,8 +1196,8 @@ def test_what_looks_up_a_number_without_a_name_is_not_asked_for_the_type_none() 
 
 def test_what_looks_something_up_is_of_the_type_that_is_described() -> None:
     changes = changed(STREAM, "  sets: streaming\n", "  sets: streaming\n  describes: position\n")
-    found = _findings(changes | changed(ROW, "    - xid: Int32\n", "    - xid: Int32\n      looks up: Open\n"))
-    assert found == [
+    findings = _findings(changes | changed(ROW, "    - xid: Int32\n", "    - xid: Int32\n      looks up: Open\n"))
+    assert findings == [
         "spec/shop/row.yaml:8:7: Row.xid: what looks up Open must be an integer of type XLogRecPtr that is always present"
     ]
 
@@ -1205,12 +1205,12 @@ def test_what_looks_something_up_is_of_the_type_that_is_described() -> None:
 def test_a_place_is_anywhere_or_some() -> None:
     anywhere = changed(ROW, "  place: [outside, stream]\n", "  place: anywhere\n")
     assert load(write(Path(), anywhere)) == load(write(Path(), FILES))
-    found = _findings(changed(ROW, "  place: [outside, stream]\n", "  place: [outside, anywhere]\n"))
-    assert found == ["spec/shop/row.yaml:5:3: 'place' has 'anywhere', and so nothing else"]
+    findings = _findings(changed(ROW, "  place: [outside, stream]\n", "  place: [outside, anywhere]\n"))
+    assert findings == ["spec/shop/row.yaml:5:3: 'place' has 'anywhere', and so nothing else"]
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "finding"),
+    ("old", "new", "finding"),
     [
         ("  sets: streaming\n", "  sets: mood\n", "'sets' names mood, but not which of its values: calm, busy"),
         ("  opens: stream\n", "  opens: stream\n  when: mood\n", "'when' names mood, but not which of its values: calm, busy"),
@@ -1219,26 +1219,26 @@ def test_a_place_is_anywhere_or_some() -> None:
         ("  opens: stream\n", "  opens: stream\n  clears: mood = busy\n", "'clears' names mood, which always has a value"),
     ],
 )  # fmt: skip
-def test_a_fact_with_values_has_one_always(before: str, after: str, finding: str) -> None:
+def test_a_fact_with_values_has_one_always(old: str, new: str, finding: str) -> None:
     mood = "  parallel:\n    since: 2\n    doc: Several at once.\n"
     values = f"{mood}  mood:\n    doc: A mood.\n    values: {{calm: Calm., busy: Busy.}}\n"
-    found = _findings(changed("shop/protocol.yaml", mood, values) | changed(STREAM, before, after))
-    assert f"spec/shop/stream.yaml:1:1: Open: {finding}" in found
+    findings = _findings(changed("shop/protocol.yaml", mood, values) | changed(STREAM, old, new))
+    assert f"spec/shop/stream.yaml:1:1: Open: {finding}" in findings
 
 
 def test_no_row_depends_on_a_fact_with_values() -> None:
     mood = "  parallel:\n    since: 2\n    doc: Several at once.\n"
     values = f"{mood}  mood:\n    doc: A mood.\n    values: {{calm: Calm., busy: Busy.}}\n"
-    found = _findings(
+    findings = _findings(
         changed("shop/protocol.yaml", mood, values) | changed(ROW, "      when: streaming\n", "      when: mood\n")
     )
-    assert "spec/shop/row.yaml:8:7: Row.xid: no field can depend on mood, which has values" in found
+    assert "spec/shop/row.yaml:8:7: Row.xid: no field can depend on mood, which has values" in findings
 
 
 def test_what_closes_a_block_stands_in_it_and_outside_perhaps() -> None:
     load(write(Path(), changed(STREAM, "  place: stream\n", "  place: [stream, outside]\n")))
-    found = _findings(changed(STREAM, "  place: stream\n", "  place: outside\n"))
-    assert found == ["spec/shop/stream.yaml:18:1: Close closes the block 'stream', so its place must have that"]
+    findings = _findings(changed(STREAM, "  place: stream\n", "  place: outside\n"))
+    assert findings == ["spec/shop/stream.yaml:18:1: Close closes the block 'stream', so its place must have that"]
 
 
 def test_a_comment_after_anything_but_prose_is_a_comment() -> None:
@@ -1251,16 +1251,16 @@ def test_a_comment_after_anything_but_prose_is_a_comment() -> None:
 
 def test_names_that_are_one_in_python_are_reported() -> None:
     close = FILES[STREAM].replace("Close:", "Stream Close:")
-    again = "StreamClose:" + close.partition("Stream Close:")[2].replace("'E'", "'F'").replace("ref: CLOSE", "ref: C")
-    found = _findings({STREAM: f"{close}\n{again}"})
-    assert "spec/shop/stream.yaml:41:1: 'StreamClose' is defined twice, first in spec/shop/stream.yaml:18:1" in found
+    second = "StreamClose:" + close.partition("Stream Close:")[2].replace("'E'", "'F'").replace("ref: CLOSE", "ref: C")
+    findings = _findings({STREAM: f"{close}\n{second}"})
+    assert "spec/shop/stream.yaml:41:1: 'StreamClose' is defined twice, first in spec/shop/stream.yaml:18:1" in findings
 
 
 def test_no_versions_are_reported() -> None:
     text = FILES[PROTOCOL]
     versions = text[text.index("versions:") : text.index("session:")]
-    found = _findings(changed(PROTOCOL, versions, "versions: {}\n"))
-    assert found[0] == "spec/shop/protocol.yaml:6:1: a protocol has at least one version"
+    findings = _findings(changed(PROTOCOL, versions, "versions: {}\n"))
+    assert findings[0] == "spec/shop/protocol.yaml:6:1: a protocol has at least one version"
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
@@ -1280,8 +1280,8 @@ def test_all_mistakes_are_reported_at_once() -> None:
         .replace("  ref: CLOSE\n", "  ref: CLOSE\n  colour: red\n"),
         "shop/spare.yaml": "Spare: {}\n",
     }
-    found = _findings(changes)
-    assert found == [
+    findings = _findings(changes)
+    assert findings == [
         "spec/shop/protocol.yaml:5:1: unknown key 'licence' of the protocol; allowed: " + PROTOCOL_KEYS,
         "spec/shop/protocol.yaml:12:3: module 'v1' is defined twice",
         f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is not a type; allowed: {TYPES}; did you mean 'Int64'?",
@@ -1336,9 +1336,9 @@ ODD_FILES = {
 
 @pytest.mark.parametrize(("text", "finding"), ODD_FILES.values(), ids=ODD_FILES.keys())
 def test_an_odd_file_is_reported_and_nothing_else(text: str, finding: str | None) -> None:
-    found = _findings({ROW: text})
-    assert finding is None or finding in found
-    assert all(line.startswith("spec/shop/") for line in found)
+    findings = _findings({ROW: text})
+    assert finding is None or finding in findings
+    assert all(line.startswith("spec/shop/") for line in findings)
 
 
 def test_an_escape_far_beyond_the_last_character_is_reported() -> None:
@@ -1350,7 +1350,7 @@ def test_a_file_in_another_encoding_is_reported() -> None:
     (spec / ROW).write_bytes("Row:\n  doc: Tür\n".encode("latin-1"))
     with pytest.raises(SpecError) as error:
         load(spec)
-    assert any(str(found).startswith("spec/shop/row.yaml:1:1: cannot be read: ") for found in error.value.findings)
+    assert any(str(finding).startswith("spec/shop/row.yaml:1:1: cannot be read: ") for finding in error.value.findings)
 
 
 def test_a_byte_order_mark_and_other_line_ends_are_nothing_odd() -> None:

@@ -12,17 +12,17 @@ from logicalrep_runtime.scalars import Oid
 NEW = 9
 
 
-def evolved(before: TableSpec, default: str | None, *, type_id: int = 23, name: str = "new") -> Evolution:
+def evolved(previous: TableSpec, default: str | None, *, type_id: int = 23, name: str = "new") -> Evolution:
     """Return the table with a new column, and with `big` renamed to `large`."""
-    relation = before.relation
+    relation = previous.relation
     columns = [replace(column, name="large") if column.name == "big" else column for column in relation.columns]
     columns.append(v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=-1))
     after = replace(
-        before,
+        previous,
         relation=replace(relation, columns=tuple(columns), types=(*relation.types, None)),
-        attnums=(*before.attnums, NEW),
+        attnums=(*previous.attnums, NEW),
     )
     after = after.with_texts([NEW] if default == "infinity" else ())
-    sources = {column.name: before.by_number[number].name for number, column in after.by_number.items()
-               if number in before.by_number}  # fmt: skip
+    sources = {column.name: previous.by_number[number].name for number, column in after.by_number.items()
+               if number in previous.by_number}  # fmt: skip
     return Evolution(after, sources, {} if default is None else {NEW: default})

@@ -1,4 +1,4 @@
-"""Changes of a table applied to its files: the rows afterwards are those of a naive replay."""
+"""Changes applied to a table's files: the resulting rows equal a naive replay."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def test_random_histories(tmp_path: Path, key: tuple[str, ...] | None, seed: int
             history.step()
         kept.append(history.take())
         # A batch may begin with what the table has already, cut somewhere else.
-        again = [batch for batches in kept[-chance.randrange(1, 4) :] for batch in batches]
+        repeated = [batch for batches in kept[-chance.randrange(1, 4) :] for batch in batches]
         assert log.table.columns
         index = indexes.of(log) if seed % 2 else None
         assert (index is not None) == (seed % 2 == 1 and key is not None)
         # Some commits are not in the index, as after a kill.
         is_killed = chance.random() < 0.2
-        apply(log, again, Position(APP, Lsn(history.lsn - 1)), PicklingTasks(), index=None if is_killed else index)
+        apply(log, repeated, Position(APP, Lsn(history.lsn - 1)), PicklingTasks(), index=None if is_killed else index)
         if is_killed:
             indexes.close()
             indexes = small_indexes(tmp_path / "indexes")
@@ -137,9 +137,9 @@ def test_files_of_a_kill_before_the_commit_are_in_no_version(tmp_path: Path, mon
         with pytest.raises(KeyboardInterrupt):
             apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert len(list((tmp_path / "public" / "t").glob("*.parquet"))) == 1
-    again = DeltaLog.open(storage, "public/t")
-    assert again is not None
-    apply(again, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
+    reopened = DeltaLog.open(storage, "public/t")
+    assert reopened is not None
+    apply(reopened, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert rows_at(storage) == history.truth()
 
 
@@ -201,8 +201,8 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
         assert log.version == version + 1
         assert rows_at(storage) == history.truth()
     # Files between the parts are in no version, and gone.
-    there = {path.name for path in tmp_path.rglob("part-*.parquet")}
-    assert there == log.files.keys() | {file.path for file in log.removed if file.path.startswith("part-")}
+    paths = {path.name for path in tmp_path.rglob("part-*.parquet")}
+    assert paths == log.files.keys() | {file.path for file in log.removed if file.path.startswith("part-")}
 
 
 def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path) -> None:

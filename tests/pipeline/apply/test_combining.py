@@ -63,12 +63,12 @@ def test_rows_that_exchange_their_keys_do_so_at_one_moment() -> None:
         return {"op": "update", "before": {"id": str(old)}, "after": row, "unchanged": ("big",), "commit_lsn": lsn}
 
     def part(*changes: tuple[int, int], lsn: int) -> Reduced:
-        made = [update(old, new, lsn) | {"ordinal": number} for number, (old, new) in enumerate(changes)]
-        return effect_of(spec, [change_batch(relation(NAMES, oid=OID), made)])
+        updates = [update(old, new, lsn) | {"ordinal": number} for number, (old, new) in enumerate(changes)]
+        return effect_of(spec, [change_batch(relation(NAMES, oid=OID), updates)])
 
     spec = table(("id",))
-    swapped, again = part((1, 9), (2, 1), (9, 2), lsn=5), part((1, 9), (2, 1), (9, 2), lsn=6)
-    both = combined(spec, [swapped, again])
+    swapped, repeated = part((1, 9), (2, 1), (9, 2), lsn=5), part((1, 9), (2, 1), (9, 2), lsn=6)
+    both = combined(spec, [swapped, repeated])
     assert sorted(both.removed_keys.to_pylist()) == [1, 2]
     removed_keys = both.removed_keys.to_pylist()
     # Each has its key back, and the large value of the row that it was before.
@@ -82,6 +82,6 @@ def test_rows_that_exchange_their_keys_do_so_at_one_moment() -> None:
 def test_effects_that_cannot_follow_one_another_are_refused() -> None:
     spec = table(("id",))
     insert = {"op": "insert", "after": {"id": "1", "b": "", "v": None, "big": ""}, "commit_lsn": 5, "ordinal": 0}
-    one = effect_of(spec, [change_batch(relation(NAMES, oid=OID), [insert])])
+    effect = effect_of(spec, [change_batch(relation(NAMES, oid=OID), [insert])])
     with pytest.raises(NeedsResync, match="two rows have the same key"):
-        combined(spec, [one, one])
+        combined(spec, [effect, effect])

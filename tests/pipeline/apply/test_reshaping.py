@@ -40,8 +40,8 @@ def changed(log: StoredTable) -> None:
 
 
 def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:
-    found = read_delta(str(tmp_path / "public/t")).to_pylist()
-    return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
+    stored = read_delta(str(tmp_path / "public/t")).to_pylist()
+    return sorted((tuple(row[name] for name in columns) for row in stored), key=repr)
 
 
 def log_of(
@@ -87,13 +87,13 @@ def test_files_with_field_ids_are_rewritten_if_their_changes_name_a_renamed_colu
     insert(log, 999, range(5, 6))
     (other,) = log.files
     changed(log)
-    before = {*log.files}
+    previous_files = {*log.files}
     reshape(log, evolved(log.table, "7"), SequentialEngine())
-    (named,) = before - log.files.keys()
+    (named,) = previous_files - log.files.keys()
     assert named != other
     assert len(log.files) == 2
-    found = read_table(str(tmp_path / "public/t")).select(["_ordinal", "id", "large", "new", "_unchanged"])
-    assert sorted((tuple(row.values()) for row in found.to_pylist()), key=repr) == [
+    stored_rows = read_table(str(tmp_path / "public/t")).select(["_ordinal", "id", "large", "new", "_unchanged"])
+    assert sorted((tuple(row.values()) for row in stored_rows.to_pylist()), key=repr) == [
         (0, 1, "big", None, []),
         (0, 5, "big", None, []),
         (1, 2, "big", None, []),
@@ -105,10 +105,10 @@ def test_files_with_field_ids_are_rewritten_if_their_changes_name_a_renamed_colu
 @pytest.mark.parametrize("default", ["7", None])
 def test_a_change_whose_answer_was_lost_is_applied_once(tmp_path: Path, default: str | None) -> None:
     log = log_of(tmp_path, TableSettings())
-    later = evolved(log.table, default)
-    reshape(log, later, SequentialEngine())
+    evolution = evolved(log.table, default)
+    reshape(log, evolution, SequentialEngine())
     version = log.version
-    reshape(log, later, SequentialEngine())
+    reshape(log, evolution, SequentialEngine())
     assert (log.version, len(rows(tmp_path, "id", "large", "new"))) == (version, 1)
 
 

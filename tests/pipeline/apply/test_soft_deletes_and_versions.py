@@ -1,4 +1,4 @@
-"""Rows that stay when they end, marked or as versions: after random histories they are those of a naive replay."""
+"""Soft deletes and history tables: after random histories the rows equal a naive replay."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def text(value: Any) -> Any:
 
 
 def rows_at(tmp_path: Path) -> list[dict[str, Any]]:
-    found = read_delta(str(tmp_path / "public" / "t")).to_pylist()
-    return [{name: text(value) if name in NAMES else value for name, value in row.items()} for row in found]
+    rows = read_delta(str(tmp_path / "public" / "t")).to_pylist()
+    return [{name: text(value) if name in NAMES else value for name, value in row.items()} for row in rows]
 
 
 class Replay:
@@ -54,7 +54,7 @@ class Replay:
 
     def __init__(self, key: tuple[str, ...]) -> None:
         self.key = key
-        self.there: dict[Any, dict[str, Any]] = {}
+        self.current: dict[Any, dict[str, Any]] = {}
         self.marked: dict[Any, tuple[dict[str, Any], datetime]] = {}
         self.past: list[tuple[Any, ...]] = []
 
@@ -62,25 +62,25 @@ class Replay:
         return tuple(row[name] for name in self.key)
 
     def _end(self, key: Any, change: dict[str, Any]) -> dict[str, Any]:
-        row = self.there.pop(key)
+        row = self.current.pop(key)
         at = change["commit_timestamp"], change["commit_lsn"], change["ordinal"]
         self.marked[key] = row["values"], at[0]
         self.past.append((*row["values"].values(), *row["from"], *at))
         return dict(row["values"])
 
     def change(self, change: dict[str, Any]) -> None:
-        before, after = change["before"], change["after"]
+        old_row, after = change["before"], change["after"]
         if change["op"] == "truncate":
-            for key in list(self.there):
+            for key in list(self.current):
                 self._end(key, change)
             return
         values: dict[str, Any] = {}
         if change["op"] != "insert":
-            values = self._end(self._of(dict(before or after)), change)
+            values = self._end(self._of(dict(old_row or after)), change)
         if change["op"] != "delete":
             new = {name: dict(after).get(name, values.get(name)) for name in NAMES}
             position = change["commit_timestamp"], change["commit_lsn"], change["ordinal"]
-            self.there[self._of(new)] = {"values": new, "from": position}
+            self.current[self._of(new)] = {"values": new, "from": position}
             self.marked.pop(self._of(new), None)
 
 
@@ -101,8 +101,8 @@ def applied_randomly(
         new, taken_now = taken(history)
         changes += new
         batches.append(taken_now)
-        again = [batch for each in batches[-chance.randrange(1, 4) :] for batch in each]
-        apply(log, again, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
+        repeated = [batch for part in batches[-chance.randrange(1, 4) :] for batch in part]
+        apply(log, repeated, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
         if chance.random() < 0.3:
             reopened = table_format(storage).open("public/t")
             assert reopened is not None
@@ -126,33 +126,33 @@ def test_deleted_rows_are_marked(tmp_path: Path, key: tuple[str, ...], mode: Wri
         tmp_path, limits, key, table(key, TableSettings(deletes="soft", write_mode=mode)), 1
     ):
         replay.change(change)
-    found = Counter(tuple(row.values()) for row in rows_at(tmp_path))
-    there = [(*row["values"].values(), False, None) for row in replay.there.values()]
+    stored = Counter(tuple(row.values()) for row in rows_at(tmp_path))
+    current = [(*row["values"].values(), False, None) for row in replay.current.values()]
     marked = [(*values.values(), True, at) for values, at in replay.marked.values()]
     assert marked
-    assert found == Counter(there + marked)
+    assert stored == Counter(current + marked)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_without_a_key_each_delete_leaves_a_mark(tmp_path: Path, mode: WriteMode, limits: Limits) -> None:
-    there: Counter[Any] = Counter()
+    current: Counter[Any] = Counter()
     marked: Counter[Any] = Counter()
     for change in applied_randomly(
         tmp_path, limits, None, table(None, TableSettings(deletes="soft", write_mode=mode)), 2
     ):
         if change["op"] == "truncate":
-            marked.update({(*row, True, change["commit_timestamp"]): count for row, count in there.items()})
-            there.clear()
+            marked.update({(*row, True, change["commit_timestamp"]): count for row, count in current.items()})
+            current.clear()
         if change["before"] is not None:
             row = tuple(dict(change["before"]).values())
-            there -= Counter([row])
+            current -= Counter([row])
             if change["op"] == "delete":
                 marked[(*row, True, change["commit_timestamp"])] += 1
         if change["after"] is not None:
-            there[tuple(dict(change["after"]).values())] += 1
-    found = Counter(tuple(row.values()) for row in rows_at(tmp_path))
+            current[tuple(dict(change["after"]).values())] += 1
+    stored = Counter(tuple(row.values()) for row in rows_at(tmp_path))
     assert marked
-    assert found == marked + Counter({(*row, False, None): count for row, count in there.items()})
+    assert stored == marked + Counter({(*row, False, None): count for row, count in current.items()})
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -164,10 +164,10 @@ def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...], mode: W
         replay.change(change)
     names = [*NAMES, *(f"_valid_{end}{what}" for end in ("from", "to") for what in ("", "_lsn", "_ordinal"))]
     rows = rows_at(tmp_path)
-    found = Counter(tuple(row[name] for name in names) for row in rows)
-    there = [(*row["values"].values(), *row["from"], None, None, None) for row in replay.there.values()]
+    stored = Counter(tuple(row[name] for name in names) for row in rows)
+    current = [(*row["values"].values(), *row["from"], None, None, None) for row in replay.current.values()]
     assert len(replay.past) > 100
-    assert found == Counter(there + replay.past)
+    assert stored == Counter(current + replay.past)
     assert all(row["_is_current"] == (row["_valid_to_lsn"] is None) for row in rows)
 
 
@@ -177,19 +177,19 @@ def test_history_without_a_key_has_the_rows_of_each_moment(tmp_path: Path, mode:
     description = replace(table(None, TableSettings(write_mode=mode)), companion="history")
     changes = applied_randomly(tmp_path, limits, None, description, 4)
     rows = rows_at(tmp_path)
-    there: Counter[Any] = Counter()
+    current: Counter[Any] = Counter()
     for change in changes:
         if change["op"] == "truncate":
-            there.clear()
+            current.clear()
         if change["before"] is not None:
-            there -= Counter([tuple(dict(change["before"]).values())])
+            current -= Counter([tuple(dict(change["before"]).values())])
         if change["after"] is not None:
-            there[tuple(dict(change["after"]).values())] += 1
-        now = change["commit_lsn"], change["ordinal"]
-        found = Counter(
+            current[tuple(dict(change["after"]).values())] += 1
+        moment = change["commit_lsn"], change["ordinal"]
+        stored = Counter(
             tuple(row[name] for name in NAMES)
             for row in rows
-            if (row["_valid_from_lsn"], row["_valid_from_ordinal"]) <= now
-            and (row["_is_current"] or now < (row["_valid_to_lsn"], row["_valid_to_ordinal"]))
+            if (row["_valid_from_lsn"], row["_valid_from_ordinal"]) <= moment
+            and (row["_is_current"] or moment < (row["_valid_to_lsn"], row["_valid_to_ordinal"]))
         )
-        assert found == there
+        assert stored == current

@@ -51,9 +51,9 @@ def test_properties_have_their_keys_and_are_reread() -> None:
         "op", "old_kind", "commit_lsn", "ordinal", "commit_timestamp", "xid", "unsent",
         "old.id", "old.v", "new.id", "new.v",
     ]  # fmt: skip
-    found = [changes_in(parquet(*each)) for each in files]
-    assert [part.batches for part in found] == [[batch], [other]]
-    assert [*found[0].relations, *found[1].relations] == [sent]
+    parts = [changes_in(parquet(*file)) for file in files]
+    assert [part.batches for part in parts] == [[batch], [other]]
+    assert [*parts[0].relations, *parts[1].relations] == [sent]
 
 
 def test_relation_messages_alone_are_stored(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Buffered changes that the slot has passed, and that are not there any more at the next start: a load brings them."""
+"""Buffered changes that the slot has confirmed and that are missing at the next start: replicate reloads the table."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ def test_changes_in_a_file_are_memory_only_while_they_are_read() -> None:
     for _ in range(PARTS):
         buffer.add(changes, in_memory=False)
     batches: list[ChangeBatch] = [batch for part in buffer.parts for batch in part.batches]
-    before, read, most = _resident(), 0, 0
+    resident, read, most = _resident(), 0, 0
     for part in in_parts(batches, changes.nbytes):
         read += sum(pa.RecordBatch.from_pydict(batch.rows.to_pydict()).num_rows for batch in part)
-        most = max(most, _resident() - before)
+        most = max(most, _resident() - resident)
     assert read == PARTS * 1000
     assert changes.nbytes // 2 < most < 2 * changes.nbytes
     assert batches[0].rows.equals(changes.batches[0].rows)
@@ -50,15 +50,15 @@ def test_many_small_buffers_one_after_another_are_few_open_files() -> None:
     def open_files() -> int:
         return len([*Path("/proc/self/fd").iterdir()])
 
-    whole, before = RowBuffer(), open_files()
+    whole, open_count = RowBuffer(), open_files()
     for number in range(PARTS):
-        some = RowBuffer()
+        small = RowBuffer()
         for _ in range(2):
             row = {"op": "insert", "after": {"id": str(number), "v": "x"}}
-            some.add(TableChanges(batches=[change_batch(relation(("id", "v")), [row])]), in_memory=number % 5 < 2)
-        whole.append(some)
-        assert not some.has_changes
+            small.add(TableChanges(batches=[change_batch(relation(("id", "v")), [row])]), in_memory=number % 5 < 2)
+        whole.append(small)
+        assert not small.has_changes
     parts = whole.parts
-    assert open_files() - before <= 2
+    assert open_files() - open_count <= 2
     ids = [value for part in parts for batch in part.batches for value in batch.rows["new.id"].to_pylist()]
     assert ids == [str(number) for number in range(PARTS) for _ in range(2)]

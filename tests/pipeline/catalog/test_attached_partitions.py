@@ -73,7 +73,7 @@ def prepare(db: Database, storage: Path, **options: Any) -> str:
 
 
 def change(db: Database, number: int) -> None:
-    db.execute(*(each.format(number) for each in CHANGES))
+    db.execute(*(statement.format(number) for statement in CHANGES))
 
 
 def expect_only_partitions_were_read(storage: Path, observer: RowCounter, load: str) -> None:
@@ -89,13 +89,13 @@ def see_partitions_late(monkeypatch: pytest.MonkeyPatch, storage: Path) -> None:
     query_tables, root = Catalog.query_tables, TableName("public", "root")
 
     def of_before(self: Catalog) -> dict[TableName, ServerTable] | None:
-        found = query_tables(self)
+        tables = query_tables(self)
         copied = table_format(Storage(str(storage))).open("public/root")
-        if found is not None and copied is not None and not copied.table.evidence.filled:
-            now = found[root].catalog_table
-            table = with_partitions_of(now.table, copied.table)
-            found[root] = replace(found[root], catalog_table=replace(now, table=table))
-        return found
+        if tables is not None and copied is not None and not copied.table.evidence.filled:
+            current = tables[root].catalog_table
+            table = with_partitions_of(current.table, copied.table)
+            tables[root] = replace(tables[root], catalog_table=replace(current, table=table))
+        return tables
 
     monkeypatch.setattr(Catalog, "query_tables", of_before)
 
@@ -139,9 +139,9 @@ def test_rows_that_a_loaded_partition_had_stay_one_version_each(db18: Database, 
     observer = run(db18, tmp_path, table_settings=ALL_COMPANIONS)
     expect_only_partitions_were_read(tmp_path, observer, load)
     versions = read_table(str(tmp_path / "public/root~history")).to_pylist()
-    found = sorted((row["id"], row["v"], row["_is_current"]) for row in versions if row["id"] in (900, 901))
+    stored = sorted((row["id"], row["v"], row["_is_current"]) for row in versions if row["id"] in (900, 901))
     # Of those ids there are rows of other days too.
-    assert [each for each in found if each[1].startswith("sent")] == [
+    assert [version for version in stored if version[1].startswith("sent")] == [
         (900, "sent", False), (900, "sent twice", True), (901, "sent, gone", False)
     ]  # fmt: skip
     assert sum(row["day"] == 3 and row["_is_current"] for row in versions) == 51
@@ -317,13 +317,13 @@ def test_kills_at_each_write(
             except Killed:
                 pending = ChangeBuffer(storage).pending_loads().values()
                 table = query_status(ConnectionSettings(db18.dsn), storage).tables["public.root"]
-                if any(isinstance(each, PartitionsLoad) for each in pending) and table["state"] == "loading":
+                if any(isinstance(observer, PartitionsLoad) for observer in pending) and table["state"] == "loading":
                     phases.append(table["phase"])
     assert write > 10
-    assert sum("root" in each.names for each in observers) > 6
+    assert sum("root" in observer.names for observer in observers) > 6
     assert phases
     assert set(phases) <= {"queued", "copying", "catching up"}
-    assert max(each.rows for each in observers) <= 400
+    assert max(observer.rows for observer in observers) <= 400
     run(db18, tmp_path, table_settings=kept)
     assert companion_differences(db18, tmp_path, COPIES, kept, counts_versions=False) == {}
     assert load_name(tmp_path, "public/root") == load

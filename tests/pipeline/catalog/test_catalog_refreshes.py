@@ -31,15 +31,15 @@ COPIES = [f"public.{name}" for name in TABLES]
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
     """The OIDs of the tables that each look behind messages is about."""
-    found: list[set[int]] = []
+    refreshed: list[set[int]] = []
     refresh = Catalog.refresh
 
     def counted(self: Catalog, oids: Collection[int]) -> CatalogRefresh:
-        found.append(set(oids))
+        refreshed.append(set(oids))
         return refresh(self, oids)
 
     monkeypatch.setattr(Catalog, "refresh", counted)
-    return found
+    return refreshed
 
 
 def oids(db: Database, *names: str) -> set[int]:
@@ -51,13 +51,13 @@ def test_a_refresh_that_waits_for_locks_is_no_error(
     error: type[psycopg.Error], db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends one of two sessions that wait for each other's locks, such as a migration's and this one."""
-    said: list[str] = []
+    messages: list[str] = []
 
     class Told(Observer):
         def on_event(self, event: RunEvent) -> None:
             match event:
                 case WarningIssued(text):
-                    said.append(text)
+                    messages.append(text)
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -69,7 +69,7 @@ def test_a_refresh_that_waits_for_locks_is_no_error(
     with Catalog(settings(db18, tmp_path), "p", "s", Told(), (), Wait(0), 5.0) as looking:
         assert looking.query_tables() is None
         assert looking.unsent_partitions(spec, spec) is None
-    assert [text.partition(",")[0] for text in said] == ["another session has locked a table"]
+    assert [text.partition(",")[0] for text in messages] == ["another session has locked a table"]
 
 
 def test_one_look_answers_for_all_messages_and_no_row_asks_for_another(
@@ -153,7 +153,7 @@ UNSENT: dict[str, Callable[[Path], bool]] = {
 
 
 def moods(storage: Path) -> list[str]:
-    return [str(each) for each in read_table(str(storage / "public/m"))["m"].to_pylist()]
+    return [str(mood) for mood in read_table(str(storage / "public/m"))["m"].to_pylist()]
 
 
 def test_what_sends_nothing_is_found_by_the_look_of_every_five_seconds(
@@ -192,7 +192,7 @@ def test_a_message_in_a_streamed_transaction_counts_once_that_commits(
         caught_up()
         observer.names.clear()
         looks.clear()
-        before = int(str(db18.value(streamed)))
+        streamed_before = int(str(db18.value(streamed)))
         with db18.writer() as other:
             for statement in (
                 "BEGIN",
@@ -205,7 +205,7 @@ def test_a_message_in_a_streamed_transaction_counts_once_that_commits(
                 "INSERT INTO a SELECT i, 6 FROM generate_series(20000, 25000) AS i",
             ):
                 other.execute(statement.encode())
-            eventually(lambda: int(str(db18.value(streamed))) > before)
+            eventually(lambda: int(str(db18.value(streamed))) > streamed_before)
             if is_prepared:
                 other.execute("PREPARE TRANSACTION 'of_a'")
             db18.execute("INSERT INTO b VALUES (2)")

@@ -13,11 +13,11 @@ from tests.postgres.servers import Database
 
 
 def comments(folder: Path) -> tuple[str | None, dict[str, str]]:
-    """Return the comment of a table, and those of its columns."""
+    """Return the comment of a table and the comments of its columns."""
     reader = DeltaTable(folder)
     fields = json.loads(reader.schema().to_json())["fields"]
-    found = {field["name"]: field["metadata"]["comment"] for field in fields if field["metadata"]}
-    return reader.metadata().description, found
+    column_comments = {field["name"]: field["metadata"]["comment"] for field in fields if field["metadata"]}
+    return reader.metadata().description, column_comments
 
 
 def data_files(folder: Path) -> set[str]:
@@ -42,12 +42,12 @@ def test_comments_are_followed_without_writing_data(db16_and_18: Database, tmp_p
         assert DeltaTable(folder).metadata().configuration["logicalrep.key"] == '["id"]'
         assert "never written" not in "".join(path.read_text() for path in folder.glob("_delta_log/*.json"))
 
-    before = {folder: data_files(folder) for folder in folders}
+    files = {folder: data_files(folder) for folder in folders}
     db.execute(
         "COMMENT ON TABLE t IS NULL", "COMMENT ON COLUMN t.v IS 'other'", "COMMENT ON COLUMN t.plain IS 'a number'"
     )
     replicate_once(db, tmp_path, history=history, config=config)
-    assert {folder: data_files(folder) for folder in folders} == before
+    assert {folder: data_files(folder) for folder in folders} == files
     for folder in folders:
         assert comments(folder) == (None, {"v": "other", "plain": "a number"})
     # Nothing is committed where nothing changed.

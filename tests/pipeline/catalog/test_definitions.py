@@ -47,16 +47,16 @@ def test_a_description_is_of_one_moment_whatever_is_altered_between_its_queries(
         "CREATE PUBLICATION p FOR TABLE t",
     )
     oid = int(str(db18.value("SELECT 't'::regclass::oid::bigint")))
-    with closing(db18.writer()) as before, closing(db18.writer()) as connection, catalog_snapshot(before):
+    with closing(db18.writer()) as snapshot, closing(db18.writer()) as connection, catalog_snapshot(snapshot):
         altered: Any = AlteredMeanwhile(connection, db18)
         with catalog_snapshot(connection):
             scalar = connection.execute("SELECT pg_export_snapshot()").fetchone()
             assert scalar is not None
-            before.execute(f"SET TRANSACTION SNAPSHOT '{scalar[0]}'".encode())
+            snapshot.execute(f"SET TRANSACTION SNAPSHOT '{scalar[0]}'".encode())
             settings = TableSettings()
             seen = query_catalog_tables(altered, [oid], ("p",), lambda name: settings)
             assert altered.alterations > 8
-            assert seen == query_catalog_tables(before, [oid], ("p",), lambda name: settings)
+            assert seen == query_catalog_tables(snapshot, [oid], ("p",), lambda name: settings)
     with closing(db18.writer()) as connection:
         altered._connection = connection
         table = query_description(altered, NAME, ("p",), settings)

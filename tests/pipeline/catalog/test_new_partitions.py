@@ -52,11 +52,11 @@ def test_a_streamed_transaction_tells_its_partitions(db: Database, tmp_path: Pat
     streamed, observer = "SELECT coalesce(sum(stream_count), 0) FROM pg_stat_replication_slots", LoadObserver()
     with replicate_meanwhile(db, tmp_path, observer, publication="p") as caught_up:
         caught_up()
-        before = int(str(db.value(streamed)))
+        streamed_before = int(str(db.value(streamed)))
         with db.writer() as other:
             for statement in ("BEGIN", "INSERT INTO root VALUES (0, 1)", MADE, FILLED.format(1, 5000)):
                 other.execute(statement.encode())
-            eventually(lambda: int(str(db.value(streamed))) > before)
+            eventually(lambda: int(str(db.value(streamed))) > streamed_before)
             if is_emptied:
                 other.execute("TRUNCATE day2")
             other.execute(FILLED.format(5001, 5009).encode())
@@ -153,11 +153,13 @@ APART = {
 }
 
 
-@pytest.mark.parametrize("made", APART.values(), ids=APART)
-def test_a_table_that_is_a_partition_for_a_while_is_reloaded(db18: Database, tmp_path: Path, made: list[str]) -> None:
+@pytest.mark.parametrize("statements", APART.values(), ids=APART)
+def test_a_table_that_is_a_partition_for_a_while_is_reloaded(
+    db18: Database, tmp_path: Path, statements: list[str]
+) -> None:
     db18.execute(
         "CREATE TABLE root (id int, day int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)",
-        *made,
+        *statements,
         "INSERT INTO day2 VALUES (1, 2)",
         "CREATE PUBLICATION p FOR ALL TABLES WITH (publish_via_partition_root = true)",
     )
@@ -171,7 +173,7 @@ def test_a_table_that_is_a_partition_for_a_while_is_reloaded(db18: Database, tmp
     replicate_with(settings(db18, tmp_path, once=True, publication="p"), observer, engine=SequentialEngine())
     assert sorted(name for _, names in observer.lines for name in names) == ["day2", "root"]
     assert companion_differences(db18, tmp_path, ["public.root", "public.day2"], TableSettings()) == {}
-    # A table that stays a partition is not replicated any more, and so is not loaded again.
+    # A table that stays a partition is no longer replicated, and so is not reloaded.
     observer.lines.clear()
     db18.execute(attach, "INSERT INTO root VALUES (4, 2)")
     replicate_with(settings(db18, tmp_path, once=True, publication="p"), observer, engine=SequentialEngine())

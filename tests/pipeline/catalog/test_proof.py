@@ -51,19 +51,19 @@ class Server:
         self.columns[number] = name, type_id, self.xid
 
     @property
-    def there(self) -> dict[int, tuple[str, int]]:
+    def current_columns(self) -> dict[int, tuple[str, int]]:
         return {number: (name, type_id) for number, (name, type_id, _) in self.columns.items() if name is not None}
 
     def relation(self) -> SentRelation:
-        columns = tuple((name, type_id, -1) for name, type_id in self.there.values())
+        columns = tuple((name, type_id, -1) for name, type_id in self.current_columns.values())
         return SentRelation(OID, "d", columns, columns[0][:1], 1, 0, self.xid)
 
     def described(self, **facts: object) -> CatalogTable:
-        there = self.there
-        columns = tuple((number, *state, -1) for number, state in there.items())
+        current = self.current_columns
+        columns = tuple((number, *state, -1) for number, state in current.items())
         facts_of_now = evidence(
             columns,
-            columns_written=tuple((number, self.columns[number][2]) for number in there),
+            columns_written=tuple((number, self.columns[number][2]) for number in current),
             numbers=len(self.columns),
             published=("p1:7",),
             written=((OID, str(sum(writer for *_, writer in self.columns.values()))),),
@@ -74,21 +74,21 @@ class Server:
             relation=TableDescription(
                 relation_id=Oid(OID), schema="public", name="t", replica_identity=ReplicaIdentity.DEFAULT,
                 columns=tuple(v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=-1)
-                              for name, type_id in there.values()),
-                types=(None,) * len(there),
+                              for name, type_id in current.values()),
+                types=(None,) * len(current),
             ),
-            catalog=TypeCatalog(), key=(there[min(there)][0],), attnums=tuple(there), files=((OID, OID),),
+            catalog=TypeCatalog(), key=(current[min(current)][0],), attnums=tuple(current), files=((OID, OID),),
             evidence=facts_of_now,
         )  # fmt: skip
-        dropped = frozenset(self.columns.keys() - there.keys())
+        dropped = frozenset(self.columns.keys() - current.keys())
         return CatalogTable(replace(table, **facts), dropped, {})  # type: ignore[arg-type]
 
 
 def server(*names: str) -> Server:
-    made = Server()
+    table = Server()
     for name in names:
-        made.add(name)
-    return made
+        table.add(name)
+    return table
 
 
 def test_a_reading_is_the_truth_or_none() -> None:
@@ -96,29 +96,29 @@ def test_a_reading_is_the_truth_or_none() -> None:
     chance, read, refused = random.Random(1), 0, 0
     for _ in range(3000):
         table = server("id", *"abc"[: chance.randrange(4)])
-        for number in [number for number in table.there if number > 1 and chance.random() < 0.3]:
+        for number in [number for number in table.current_columns if number > 1 and chance.random() < 0.3]:
             table.drop(number)
-        before = table.described().table
+        previous = table.described().table
         sent = []
         for _ in range(chance.randrange(1, 7)):
-            free = [name for name in "abcd" if name not in {name for name, _ in table.there.values()}]
-            others = [number for number in table.there if number > 1]
+            free = [name for name in "abcd" if name not in {name for name, _ in table.current_columns.values()}]
+            changeable = [number for number in table.current_columns if number > 1]
             kind = chance.randrange(4)
             if kind == 0 and free:
                 table.add(chance.choice(free), chance.choice([23, 25]))
-            elif kind == 1 and others:
-                table.drop(chance.choice(others))
-            elif kind == 2 and others and free:
-                table.rename(chance.choice(others), chance.choice(free))
+            elif kind == 1 and changeable:
+                table.drop(chance.choice(changeable))
+            elif kind == 2 and changeable and free:
+                table.rename(chance.choice(changeable), chance.choice(free))
             if chance.random() < 0.5:
-                sent.append((table.relation(), tuple(table.there)))
-        now = table.described()
-        if reason_to_load(before, now) is not None:
+                sent.append((table.relation(), tuple(table.current_columns)))
+        current = table.described()
+        if reason_to_load(previous, current) is not None:
             continue
         for relation, truth in sent:
-            found = match_columns(before, now, relation)
-            assert found in (None, truth), (before.evidence, now, relation)
-            read, refused = read + (found is not None), refused + (found is None)
+            attnums = match_columns(previous, current, relation)
+            assert attnums in (None, truth), (previous.evidence, current, relation)
+            read, refused = read + (attnums is not None), refused + (attnums is None)
     assert read > 2 * refused > 500
 
 
@@ -137,12 +137,12 @@ def test_a_reading_is_the_truth_or_none() -> None:
 )
 def test_one_plain_change_is_read(change) -> None:  # type: ignore[no-untyped-def]
     table = server("id", "a", "b")
-    before, earlier = table.described().table, table.relation()
+    previous, earlier = table.described().table, table.relation()
     change(table)
-    now, later = table.described(), table.relation()
-    found = proven_descriptions(before, now, [earlier, later])
-    assert [description.attnums for _, description in found] == [(1, 2, 3), now.table.attnums]
-    assert found[-1][1].relation.names == now.table.relation.names
+    current, later_relation = table.described(), table.relation()
+    descriptions = proven_descriptions(previous, current, [earlier, later_relation])
+    assert [description.attnums for _, description in descriptions] == [(1, 2, 3), current.table.attnums]
+    assert descriptions[-1][1].relation.names == current.table.relation.names
 
 
 _PART = TypePart(600, 1, "low", 50)
@@ -150,7 +150,7 @@ _ATTRIBUTE, _ATTRIBUTES = TypePart(700, 1, None, 50), TypePart(700, 0, None, 2)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "reason"),
+    ("facts_before", "facts_after", "reason"),
     [
         ({}, {}, None),
         ({"published": "a"}, {"published": "b"}, "publication"),
@@ -169,20 +169,20 @@ _ATTRIBUTE, _ATTRIBUTES = TypePart(700, 1, None, 50), TypePart(700, 0, None, 2)
     ],
 )
 def test_the_catalog_alone_demands_a_load(
-    before: dict[str, object], after: dict[str, object], reason: str | None
+    facts_before: dict[str, object], facts_after: dict[str, object], reason: str | None
 ) -> None:
     table = server("id", "a")
-    found = reason_to_load(table.described(**before).table, table.described(**after))
-    assert found is None if reason is None else reason in str(found)
+    answer = reason_to_load(table.described(**facts_before).table, table.described(**facts_after))
+    assert answer is None if reason is None else reason in str(answer)
 
 
 def test_a_new_file_with_written_columns_demands_a_load() -> None:
     table = server("id", "a")
-    before = table.described().table
+    previous = table.described().table
     table.rename(2, "b")
     table.rename(2, "a")
-    assert reason_to_load(before, table.described()) is None
-    assert reason_to_load(before, table.described(files=((OID, 2),))) == "PostgreSQL rewrote its rows"
+    assert reason_to_load(previous, table.described()) is None
+    assert reason_to_load(previous, table.described(files=((OID, 2),))) == "PostgreSQL rewrote its rows"
 
 
 @pytest.mark.parametrize(
@@ -210,15 +210,15 @@ def test_another_key_is_not_proven_where_messages_do_not_tell_it() -> None:
         "key": ("id",),
         "relation": replace(table.described().table.relation, replica_identity=ReplicaIdentity.FULL),
     }
-    before, now = table.described(**full).table, table.described(**{**full, "key": ("id", "a")})
+    previous, current = table.described(**full).table, table.described(**{**full, "key": ("id", "a")})
     message = replace(table.relation(), replica_identity="f", key=("id", "a"))
     with pytest.raises(NeedsResync, match="key changed"):
-        proven_descriptions(before, now, [message])
-    assert proven_descriptions(before, table.described(**full), [message])[0][1].key == ("id",)
+        proven_descriptions(previous, current, [message])
+    assert proven_descriptions(previous, table.described(**full), [message])[0][1].key == ("id",)
 
 
 @pytest.mark.parametrize(
-    ("earlier", "later", "stay"),
+    ("previous_indexes", "current_indexes", "stay"),
     [
         (((11, 0),), ((11, 0), (12, 7)), ((11, 0),)),
         (((11, 0), (12, 7)), ((12, 7),), ((12, 7),)),
@@ -227,57 +227,61 @@ def test_another_key_is_not_proven_where_messages_do_not_tell_it() -> None:
     ],
 )
 def test_a_key_is_proven_by_an_index_that_stayed_where_messages_do_not_tell_it(
-    earlier: tuple[tuple[int, int], ...],
-    later: tuple[tuple[int, int], ...],
+    previous_indexes: tuple[tuple[int, int], ...],
+    current_indexes: tuple[tuple[int, int], ...],
     stay: tuple[tuple[int, int], ...],
 ) -> None:
     table = server("id", "a")
-    before, now = table.described().table, table.described()
-    now = replace(now, table=replace(before, evidence=replace(before.evidence, key_indexes=later)))
-    before = replace(before, evidence=replace(before.evidence, key_indexes=earlier))
-    by_key = proven_descriptions(before, now, [table.relation()])[0][1]
+    previous, current = table.described().table, table.described()
+    current = replace(
+        current, table=replace(previous, evidence=replace(previous.evidence, key_indexes=current_indexes))
+    )
+    previous = replace(previous, evidence=replace(previous.evidence, key_indexes=previous_indexes))
+    by_key = proven_descriptions(previous, current, [table.relation()])[0][1]
     assert by_key.evidence.key_indexes == stay
     message = replace(table.relation(), replica_identity="f", key=("id", "a"))
     if stay == ():
         with pytest.raises(NeedsResync, match="may have changed for a while"):
-            proven_descriptions(before, now, [message])
+            proven_descriptions(previous, current, [message])
     else:
-        assert proven_descriptions(before, now, [message])[0][1].key == ("id",)
+        assert proven_descriptions(previous, current, [message])[0][1].key == ("id",)
 
 
 def test_a_key_that_is_gone_is_not_proven_unless_it_was_not_sent() -> None:
     table = server("id", "a")
-    before = table.described().table
-    now = table.described(key=None)
+    previous = table.described().table
+    current = table.described(key=None)
     message = replace(table.relation(), replica_identity="i", key=("id", "a"))
-    for earlier in (before, now.table):
+    for earlier in (previous, current.table):
         with pytest.raises(NeedsResync, match="key changed"):
-            proven_descriptions(earlier, now, [message])
-        assert proven_descriptions(earlier, now, [replace(message, key=())])[0][1].key is None
-        assert proven_descriptions(earlier, replace(now, has_unsent_key=True), [message])[0][1].key is None
+            proven_descriptions(earlier, current, [message])
+        assert proven_descriptions(earlier, current, [replace(message, key=())])[0][1].key is None
+        assert proven_descriptions(earlier, replace(current, has_unsent_key=True), [message])[0][1].key is None
 
 
 def test_a_table_with_masks_is_proven_as_it_was_or_not_at_all() -> None:
     table = server("id", "a", "b")
     masks = {"settings": TableSettings(masked={"a": "nulled"}), "protected": ((2, "a"),)}
-    before = table.described(**masks).table
-    assert proven_descriptions(before, table.described(**masks), [table.relation()])[0][1] is before
+    previous = table.described(**masks).table
+    assert proven_descriptions(previous, table.described(**masks), [table.relation()])[0][1] is previous
     table.rename(3, "x")
     table.rename(2, "b")
     table.rename(3, "a")
     with pytest.raises(NeedsResync, match="masked"):
-        proven_descriptions(before, table.described(**{**masks, "protected": ((3, "a"),)}), [table.relation()])
+        proven_descriptions(previous, table.described(**{**masks, "protected": ((3, "a"),)}), [table.relation()])
 
 
 def test_partitions_are_proven_by_their_birth_at_all_levels() -> None:
     table = server("id", "a")
-    known = table.described(files=((10, 10),))
-    before = replace(known.table, evidence=replace(known.table.evidence, links=((10, OID, 5),)))
+    described = table.described(files=((10, 10),))
+    previous = replace(described.table, evidence=replace(described.table.evidence, links=((10, OID, 5),)))
     links = ((10, OID, 5), (20, OID, 6), (21, 20, 7), (30, OID, 8))
-    after = replace(before, files=((10, 10), (21, 21), (30, 30)), evidence=replace(known.table.evidence, links=links))
-    assert unproven_partitions(before, after, {20, 21, 30}) == []
-    assert unproven_partitions(before, after, {21, 30}) == [21]
-    assert unproven_partitions(before, after, {20, 21}) == [30]
+    after = replace(
+        previous, files=((10, 10), (21, 21), (30, 30)), evidence=replace(described.table.evidence, links=links)
+    )
+    assert unproven_partitions(previous, after, {20, 21, 30}) == []
+    assert unproven_partitions(previous, after, {21, 30}) == [21]
+    assert unproven_partitions(previous, after, {20, 21}) == [30]
 
 
 @pytest.mark.parametrize(
@@ -285,5 +289,5 @@ def test_partitions_are_proven_by_their_birth_at_all_levels() -> None:
 )
 def test_a_snapshot_sees_what_committed_before_it(xid: int, is_seen: bool) -> None:
     assert Visibility(105, frozenset({102})).sees(xid) is is_seen
-    later = Visibility((3 << 32) + 105, frozenset({(3 << 32) + 102}))
-    assert later.sees(xid) is is_seen
+    visibility = Visibility((3 << 32) + 105, frozenset({(3 << 32) + 102}))
+    assert visibility.sees(xid) is is_seen

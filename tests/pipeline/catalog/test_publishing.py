@@ -65,11 +65,11 @@ def test_it_has_the_tables_with_an_identity_and_names_the_others_once(db: Databa
         "public.keyed",
         "public.whole",
     ]
-    *bare, others = published.warnings
+    *bare, last_warning = published.warnings
     assert [warning.rpartition("run ")[2] for warning in bare] == [
         f"ALTER TABLE public.{name} REPLICA IDENTITY FULL" for name in ("bare", "deferred", "mute")
     ]
-    assert others == (
+    assert last_warning == (
         "logical replication does not carry sequences (public.counted); foreign tables (public.far); views "
         "(public.seen); materialized views (public.stored); unlogged tables (public.unlogged); nor does it carry large "
         "objects"
@@ -189,7 +189,7 @@ def test_a_generated_column_that_is_not_sent(
     if db.major < 18 and "STORED" not in columns:
         pytest.skip("virtual columns exist since 18")
     remedy = remedies[db.major >= 18]
-    # One that is made for the table sends such columns from the start.
+    # A publication that is created for the table would send such columns from the start.
     db.execute("CREATE TABLE earlier (id int PRIMARY KEY)")
     ensured(db)
     if partitioned:
@@ -213,8 +213,8 @@ def test_a_generated_column_that_is_not_sent(
     while names(published) == ["public.earlier"]:
         (warning,) = published.warnings
         assert "the generated column g, which is not sent" in warning
-        said = warning.rpartition("run ")[2].replace("public.", "").replace("root", "t")
-        assert said == remedy
+        advice = warning.rpartition("run ")[2].replace("public.", "").replace("root", "t")
+        assert advice == remedy
         db.execute(warning.rpartition("run ")[2])
         published, rounds = ensured(db), rounds + 1
     assert (names(published), published.warnings) == (["public.earlier", name], ())
@@ -241,8 +241,8 @@ WANTED = {
 }
 
 
-@pytest.mark.parametrize(("wanted", "said"), WANTED.values(), ids=WANTED)
-def test_wanted_tables_that_cannot_be_published(db18: Database, wanted: str, said: str) -> None:
+@pytest.mark.parametrize(("wanted", "message"), WANTED.values(), ids=WANTED)
+def test_wanted_tables_that_cannot_be_published(db18: Database, wanted: str, message: str) -> None:
     db18.execute(
         "CREATE TABLE one (id int PRIMARY KEY)",
         "CREATE TABLE bare (v int)",
@@ -250,7 +250,7 @@ def test_wanted_tables_that_cannot_be_published(db18: Database, wanted: str, sai
         "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id)",
         "CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (10)",
     )
-    with pytest.raises(PublicationNeededError, match=said):
+    with pytest.raises(PublicationNeededError, match=message):
         ensured(db18, f"one, {wanted}")
     assert db18.rows("SELECT FROM pg_publication") == []
 
@@ -361,15 +361,15 @@ def test_excluded_tables_leave_the_publication_with_a_log_line(db: Database) -> 
         "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY LIST (id)",
         "CREATE TABLE part PARTITION OF parted DEFAULT",
     )
-    said = "excluded, so neither loaded nor replicated: {}; their stored rows stay"
-    # Nor is told what would have to be done for it to be published.
+    message = "excluded, so neither loaded nor replicated: {}; their stored rows stay"
+    # Nor do the warnings say what to do for it to be published.
     first = ensured(db, excluded="two,bare")
     assert (names(first), first.warnings) == (
-        ["public.one", "public.parted"], (said.format("public.bare, public.two"),)
+        ["public.one", "public.parted"], (message.format("public.bare, public.two"),)
     )  # fmt: skip
-    later = ensured(db, excluded="parted,bare")
-    assert (names(later), later.warnings) == (
-        ["public.one", "public.two"], (said.format("public.bare, public.parted"),)
+    second = ensured(db, excluded="parted,bare")
+    assert (names(second), second.warnings) == (
+        ["public.one", "public.two"], (message.format("public.bare, public.parted"),)
     )  # fmt: skip
     with db.settings.connect() as connection:
         assert [str(table) for table in query_published_tables(connection, (NAME,))] == ["public.one", "public.two"]
@@ -450,11 +450,11 @@ def test_tables_dropped_during_the_listing_are_omitted(db18: Database) -> None:
                     return error
             return None
 
-        found, error = pool.submit(listed), pool.submit(failed)
+        tables, error = pool.submit(listed), pool.submit(failed)
         waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'goes'::regclass AND NOT granted"
         eventually(lambda: db18.value(waiting) == 2)
         other.commit()
-        assert found.result() == [TableName("public", "stays")]
+        assert tables.result() == [TableName("public", "stays")]
         # A load that meets it is tried again.
         raised = error.result()
         assert raised is not None

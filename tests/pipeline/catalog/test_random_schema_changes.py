@@ -18,8 +18,8 @@ from tests.postgres.servers import Database
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 8))])
 def test_tables_are_equal_afterwards(db18: Database, tmp_path: Path, seed: int) -> None:
-    for each in SETUP.strip().split(";\n"):
-        db18.execute(each)
+    for statement in SETUP.strip().split(";\n"):
+        db18.execute(statement)
     db18.execute("CREATE PUBLICATION p FOR TABLE t, u, parts WITH (publish_via_partition_root = true)")
     copies, kept = [f"public.{table}" for table in TABLES], ALL_COMPANIONS if seed % 2 == 0 else TableSettings()
     limits = Limits(loads_at_once=1_000_000)

@@ -47,14 +47,14 @@ OFTEN = {
     ],
 )
 def test_nothing_else_happens_afterwards(db18: Database, tmp_path: Path, statement: str) -> None:
-    for each in TABLES.strip().split(";\n"):
-        db18.execute(each.rstrip(";\n"))
+    for command in TABLES.strip().split(";\n"):
+        db18.execute(command.rstrip(";\n"))
     # The tables that become partitions are not published by themselves.
     db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
     replicate_once(db18, tmp_path, publication="p")
     assert find_differences(db18.dsn, str(tmp_path), COPIES) == {}
-    for each in statement.split("; "):
-        db18.execute(each)
+    for command in statement.split("; "):
+        db18.execute(command)
     if "DROP TABLE plain" in statement:
         db18.execute("ALTER PUBLICATION p ADD TABLE plain")
     replicate_once(db18, tmp_path, publication="p")
@@ -70,13 +70,13 @@ def test_nothing_else_happens_afterwards(db18: Database, tmp_path: Path, stateme
 )
 def test_a_type_changes_and_no_row_does(db18: Database, tmp_path: Path, statements: str, loads: int) -> None:
     """The texts of rows change on the server, which sends nothing, and keeps the table's file."""
-    for each in TYPED.strip().split(";\n"):
-        db18.execute(each)
+    for statement in TYPED.strip().split(";\n"):
+        db18.execute(statement)
     db18.execute("CREATE TYPE mood2 AS ENUM ('one', 'two')")
     observer = Loads()
     replicate_with(settings(db18, tmp_path, once=True), observer, engine=SequentialEngine())
-    for each in statements.split("; "):
-        db18.execute(each)
+    for statement in statements.split("; "):
+        db18.execute(statement)
     replicate_with(settings(db18, tmp_path, once=True), observer, engine=SequentialEngine())
     assert find_differences(db18.dsn, str(tmp_path), ["public.typed"]) == {}
     assert observer.loads == 1 + loads
@@ -97,12 +97,12 @@ LATER = {
 
 @pytest.mark.parametrize("statements", LATER.values(), ids=LATER)
 def test_another_publication_of_a_table_reloads_it(db18: Database, tmp_path: Path, statements: str) -> None:
-    for each in TABLES.strip().split(";\n"):
-        db18.execute(each.rstrip(";\n"))
+    for statement in TABLES.strip().split(";\n"):
+        db18.execute(statement.rstrip(";\n"))
     db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
     replicate_once(db18, tmp_path, publication="p")
-    for each in statements.split("; "):
-        db18.execute(each)
+    for statement in statements.split("; "):
+        db18.execute(statement)
     replicate_once(db18, tmp_path, publication="p")
     columns = "id, v" if "(id, v)" in statements else "*"
     expected = Counter(db18.rows(f"SELECT {columns} FROM plain WHERE v > {40 if 'WHERE' in statements else 0}"))
@@ -138,27 +138,27 @@ ROWS = (
         for name, statements in FOLLOWED.items()
         for with_rows in (False, True)
         for kept in SETTINGS
-        # Texts beside numbers, such as NaN, have no column any more.
+        # Texts beside numbers, such as NaN, no longer have a column.
         if (name, kept) != ("a number without a bound", "texts beside")
     ],
 )
 def test_columns_and_keys_are_followed_without_a_load(
     db18: Database, tmp_path: Path, statements: str, with_rows: bool, kept: TableSettings
 ) -> None:
-    for each in TABLES.strip().split(";\n"):
-        db18.execute(each.rstrip(";\n"))
+    for statement in TABLES.strip().split(";\n"):
+        db18.execute(statement.rstrip(";\n"))
     db18.execute("CREATE SEQUENCE ids START 100")
     db18.execute("ALTER TABLE plain ALTER id SET DEFAULT nextval('ids'), ALTER v SET DEFAULT 1")
     db18.execute("ALTER TABLE plain ALTER w SET DEFAULT 'new' || currval('ids'), ADD n numeric(10,2), ADD c varchar(9)")
     db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
     replicate_once(db18, tmp_path, publication="p", table_settings=kept)
-    before = {copy: load_name(tmp_path, copy.replace(".", "/")) for copy in COPIES}
+    loads = {copy: load_name(tmp_path, copy.replace(".", "/")) for copy in COPIES}
     rows = ROWS if with_rows else "SELECT 1"
-    for each in f"{rows}; {statements.replace('{rows}', rows)}; {rows}".split("; "):
-        db18.execute(each)
+    for statement in f"{rows}; {statements.replace('{rows}', rows)}; {rows}".split("; "):
+        db18.execute(statement)
     replicate_once(db18, tmp_path, publication="p", table_settings=kept)
     assert companion_differences(db18, tmp_path, COPIES, kept) == {}
-    assert {copy: load_name(tmp_path, copy.replace(".", "/")) for copy in COPIES} == before
+    assert {copy: load_name(tmp_path, copy.replace(".", "/")) for copy in COPIES} == loads
 
 
 RENAMED = {
@@ -210,7 +210,7 @@ def test_a_renamed_table_is_followed_under_its_new_name(
     def run() -> None:
         for part in statements.split("{}"):
             changed()
-            db18.execute(*(each for each in part.strip("; ").split("; ") if each))
+            db18.execute(*(statement for statement in part.strip("; ").split("; ") if statement))
             changed()
             if is_running:
                 caught_up()

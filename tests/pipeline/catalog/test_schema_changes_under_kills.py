@@ -73,20 +73,20 @@ class Loading(Observer):
 
 
 def cases() -> list[Any]:
-    found = []
+    parameters = []
     for number, (name, statements) in enumerate(KINDS.items()):
         for moment in ("a load", "applying"):
             for with_rows in (False, True):
                 kept = list(SETTINGS)[(number + (moment == "a load") + with_rows) % len(SETTINGS)]
                 rows = "rows before and after" if with_rows else ""
-                found.append(
+                parameters.append(
                     pytest.param(
                         statements, moment, with_rows, SETTINGS[kept],
                         id=", ".join(filter(None, [name, f"during {moment}", rows, kept])),
                         marks=() if (name, moment, with_rows) in OFTEN else pytest.mark.thorough,
                     )
                 )  # fmt: skip
-    return found
+    return parameters
 
 
 @pytest.mark.parametrize(("statements", "moment", "with_rows", "kept"), cases())
@@ -102,19 +102,21 @@ def test_it_is_followed(
     prepare(db18)
     plain = db18.value("SELECT 'plain'::regclass::oid")
     options = {"publication": "p", "table_settings": kept, "once": True}
-    left = [statements]
+    remaining = [statements]
 
     def changed() -> None:
-        there = db18.value(f"SELECT coalesce((SELECT oid::regclass::text FROM pg_class WHERE oid = {plain}), 'plain')")
-        run(db18, ROWS.format(plain=there))
+        plain_name = db18.value(
+            f"SELECT coalesce((SELECT oid::regclass::text FROM pg_class WHERE oid = {plain}), 'plain')"
+        )
+        run(db18, ROWS.format(plain=plain_name))
 
     lock = threading.Lock()
 
     def altered() -> None:
         with lock:
-            if not left:
+            if not remaining:
                 return
-            parts = left.pop().split("{rows}")
+            parts = remaining.pop().split("{rows}")
             for part in parts:
                 if with_rows:
                     changed()
@@ -137,16 +139,16 @@ def test_it_is_followed(
                 break
             except Killed:
                 continue
-    assert not left
+    assert not remaining
     assert write > 3
     tables = [f"{schema}.{name}" for schema, name in db18.rows(
         "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = 'p'"
     )]  # fmt: skip
     assert companion_differences(db18, tmp_path, tables, kept, counts_versions=False) == {}
     verdicts = list(verify(ConnectionSettings(db18.dsn), Storage(str(tmp_path))))
-    assert {str(each.table): each.result for each in verdicts if str(each.table) in tables} == dict.fromkeys(
-        tables, "equal"
-    )
+    assert {
+        str(verdict.table): verdict.result for verdict in verdicts if str(verdict.table) in tables
+    } == dict.fromkeys(tables, "equal")
 
 
 def test_rows_of_a_renamed_table_stay_its_own_where_a_new_one_has_its_name(
@@ -178,8 +180,8 @@ def test_rows_of_a_renamed_table_stay_its_own_where_a_new_one_has_its_name(
 
 
 def prepare(db: Database) -> None:
-    for each in f"{TABLES.strip()}\n{TYPED.strip()}".split(";\n"):
-        db.execute(each.rstrip(";\n"))
+    for statement in f"{TABLES.strip()}\n{TYPED.strip()}".split(";\n"):
+        db.execute(statement.rstrip(";\n"))
     db.execute(
         "CREATE TYPE mood2 AS ENUM ('one', 'two')",
         "CREATE SEQUENCE ids START 100",
@@ -190,6 +192,6 @@ def prepare(db: Database) -> None:
 
 
 def run(db: Database, statements: str) -> None:
-    for each in statements.split(";"):
-        if each.strip():
-            db.execute(each.strip())
+    for statement in statements.split(";"):
+        if statement.strip():
+            db.execute(statement.strip())

@@ -144,13 +144,13 @@ def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Dat
     options = PluginOptions(publication_names=("p",), proto_version=4, streaming="parallel")
     for acknowledged, ids in ((Lsn(0), ["1", "2"]), (slot.confirmed.lsn, ["1", "2"]), (between, ["2"])):
         with ChangeReceiver(db18.settings, "s", options, state=State(acknowledged), limits=Limits()) as receiver:
-            target, found = query_wal_head(db18.connection), []
+            target, read_ids = query_wal_head(db18.connection), []
             while True:
                 changes = receiver.take()
-                found += [
+                read_ids += [
                     text for part in changes.parts for batch in part.batches for text in batch.texts(NEW)[0].to_pylist()
                 ]
                 if changes.end >= target:
                     break
                 receiver.wait(0.1)
-        assert found == ids
+        assert read_ids == ids

@@ -45,7 +45,7 @@ class Warned(Observer):
 class Case:
     """A table, what happens to it between two refreshes, and whether it is loaded again."""
 
-    made: str
+    setup: str
     changed: str
     is_loaded: bool
 
@@ -107,7 +107,7 @@ def test_unlogged_for_a_while(db16_and_18: Database, tmp_path: Path, published: 
     db = db16_and_18
     cases = {f"t{number}": case for number, case in enumerate(CASES.items())}
     for table, (_, case) in cases.items():
-        db.execute(*split_statements(case.made, table))
+        db.execute(*split_statements(case.setup, table))
     db.execute(f"CREATE PUBLICATION p FOR {published} WITH (publish_via_partition_root = true)")
     replicate_once(db, tmp_path, publication="p")
 
@@ -123,8 +123,8 @@ def test_unlogged_for_a_while(db16_and_18: Database, tmp_path: Path, published: 
     else:
         change()
     loaded = run_once(db, tmp_path, publication="p").names
-    found = companion_differences(db, tmp_path, [f"public.{table}" for table in cases], TableSettings())
-    assert {cases[copy.partition(".")[2]][0]: why for copy, why in found.items()} == {}
+    differences = companion_differences(db, tmp_path, [f"public.{table}" for table in cases], TableSettings())
+    assert {cases[copy.partition(".")[2]][0]: why for copy, why in differences.items()} == {}
     if not is_running:
         names = {name for table, (name, _) in cases.items() if table in loaded}
         assert names == {name for name, case in CASES.items() if case.is_loaded}

@@ -54,7 +54,7 @@ def test_every_mistake_is_reported_at_once_with_its_line(tmp_path: Path) -> None
     keys = (
         "unrepresentable, numeric, deletes, history, append, write_mode, optional, key, left_out, partition_by, masked"
     )
-    assert [each.removeprefix(f"{path}:") for each in mistakes(path)] == [
+    assert [mistake.removeprefix(f"{path}:") for mistake in mistakes(path)] == [
         f"3: public.orders has no setting 'histroy': it has {keys}; did you mean history?",
         "4: 'deletes' of public.orders is 'sotf': it is hard or soft; did you mean soft?",
         "5: 'append' of public.orders must be true or false",
@@ -107,8 +107,8 @@ def test_tables_have_their_own_settings_and_one_whose_settings_change_is_reloade
     tables: dict[str, dict[str, Any]] = {"orders": {"history": True}, "customer": {"deletes": "soft"}}
     tables["later"] = {"optional": True, "append": True}
     replicate_once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
-    before = State.read(Storage(str(lake))).tables
-    assert {name: set(table.companions) for name, table in before.items()} == {
+    previous_tables = State.read(Storage(str(lake))).tables
+    assert {name: set(table.companions) for name, table in previous_tables.items()} == {
         "public.audit": set(),
         "public.customer": set(),
         "public.orders": {"history"},
@@ -128,7 +128,7 @@ def test_tables_have_their_own_settings_and_one_whose_settings_change_is_reloade
         "public.orders": 4999,
     }
     assert set(after["public.later"].companions) == {"changes"}
-    assert [name for name in before if before[name].load != after[name].load] == ["public.orders"]
+    assert [name for name in previous_tables if previous_tables[name].load != after[name].load] == ["public.orders"]
 
 
 def test_a_table_that_is_not_replicated_is_a_mistake(shop: Database, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_key_of_its_own(shop: Database, tmp_path: Path) -> None:
         ("y", 3, False),
         ("z", 2, False),
     ]
-    assert {each.result for each in verify(shop.settings, Storage(str(tmp_path)))} == {"equal"}
+    assert {verdict.result for verdict in verify(shop.settings, Storage(str(tmp_path)))} == {"equal"}
     with replicate_meanwhile(shop, tmp_path, config=config) as caught_up:
         shop.execute("UPDATE full_rows SET v = 4 WHERE b = 'z'")
         caught_up()

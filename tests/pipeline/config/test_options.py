@@ -38,7 +38,7 @@ def test_each_option_is_an_argument_of_python_and_of_the_command_line(capsys: py
         "observer",
         "stop",
     }
-    assert {each.kind for each in list(arguments.values())[2:]} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {argument.kind for argument in list(arguments.values())[2:]} == {inspect.Parameter.KEYWORD_ONLY}
     with pytest.raises(SystemExit):
         main(["replicate", "--help"])
     shown = capsys.readouterr().out

@@ -53,7 +53,7 @@ def rewrite(work: Any) -> Any:
 def lose_first(kind: str) -> None:
     """Lose the first try of a kind of work; others return, and so does a first try whose executor ends after it.
 
-    A task whose driver has ended goes on, where its executor does not end too.
+    A task whose driver has ended continues unless its executor ends too.
     """
     from pyspark import TaskContext
 

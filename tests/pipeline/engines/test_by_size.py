@@ -83,20 +83,20 @@ def test_a_run_that_ends_soon_says_once_that_it_starts_spark(tmp_path: Path, mon
     monkeypatch.setattr(start, "is_spark_available", lambda: False)
     monkeypatch.setattr(start, "start_spark", lambda *of_start: LocalEngine(1))
     settings = ReplicateSettings(dsn="dbname=x", to=str(tmp_path), once=True)
-    said: list[str] = []
+    messages: list[str] = []
 
     class Told(Observer):
         def on_event(self, event: RunEvent) -> None:
             match event:
                 case WaitReported(text):
-                    said.append(text)
+                    messages.append(text)
 
     with start_engine(settings, Storage(str(tmp_path)), threading.Event(), Told()) as engine:
         assert engine.run(len, ["a"], LIMITS.in_process_bytes) == [1]
-        assert said == []
+        assert messages == []
         for _ in range(2):
             assert engine.run(len, ["a"], LIMITS.in_process_bytes + 1) == [1]
-    assert said == ["starting Spark, for work of more than 8 MB"]
+    assert messages == ["starting Spark, for work of more than 8 MB"]
 
 
 def test_a_failed_start_of_an_engine_is_reported_before_it_has_work() -> None:

@@ -88,12 +88,12 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
         for _ in range(2):
             done = replicate("s3://lake/shop")
             assert done.returncode == 0, done.stderr[-3000:]
-            said = done.stdout + done.stderr
-            assert "the options of the object store travel to Spark's executors in clear" in said
-            assert "spark.scheduler.mode is FIFO" in said
+            output = done.stdout + done.stderr
+            assert "the options of the object store travel to Spark's executors in clear" in output
+            assert "spark.scheduler.mode is FIFO" in output
             assert find_differences(shop.dsn, "s3://lake/shop", tables, store.options) == {}
-            there = DeltaTable("s3://lake/shop/public/users", storage_options=store.options).to_pyarrow_table()
-            assert sorted(zip(*there.to_pydict().values(), strict=True)) == [(id, hashed(email)) for id, email in users]
+            table = DeltaTable("s3://lake/shop/public/users", storage_options=store.options).to_pyarrow_table()
+            assert sorted(zip(*table.to_pydict().values(), strict=True)) == [(id, hashed(email)) for id, email in users]
             shop.execute(
                 "UPDATE customer SET city = 'Hof' WHERE id % 2 = 0",
                 "DELETE FROM orders WHERE id % 3 = 0",
@@ -115,8 +115,8 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
     ends = [json.loads(line) for path in events.iterdir() for line in path.read_text().splitlines()]
     ran = {event["Task Info"]["Executor ID"] for event in ends if event["Event"] == "SparkListenerTaskEnd"}
     assert ran == {"0", "1"}
-    told = "".join(path.read_text() for path in events.iterdir())
-    assert not [secret for secret in ("the secret", MASK_KEY, "a@b", "c@d") if secret in told]
+    logged = "".join(path.read_text() for path in events.iterdir())
+    assert not [secret for secret in ("the secret", MASK_KEY, "a@b", "c@d") if secret in logged]
 
 
 ENCRYPTED = {
@@ -135,6 +135,6 @@ def test_a_cluster_that_encrypts_and_takes_turns_is_warned_of_nothing(shop: Data
         environment = store.environment | {"LOGICALREP_MASK_KEY": MASK_KEY}
         done = submitted(master, program, shop.dsn, "s3://lake/shop", settings=settings, environment=environment)
         assert done.returncode == 0, done.stderr[-3000:]
-        said = (done.stdout + done.stderr).splitlines()
-        assert not [line for line in said if " travel to " in line or "spark.scheduler.mode is" in line]
+        lines = (done.stdout + done.stderr).splitlines()
+        assert not [line for line in lines if " travel to " in line or "spark.scheduler.mode is" in line]
         assert find_differences(shop.dsn, "s3://lake/shop", TABLES, store.options) == {}

@@ -147,7 +147,7 @@ class _TwoPartError(LogicalRepError):
 
 def _work(number: int) -> int:
     if number == 10:
-        # Its code is not that of its class.
+        # The error's code differs from its class's code.
         error = EngineError("10 has no library", code="ENGINE_MISSING")
         error.add_note("the note of 10")
         raise error

@@ -28,8 +28,8 @@ from tests.waiting import eventually
 @pytest.fixture(scope="module")
 def two() -> Iterator[LocalEngine]:
     """Yield an engine of two processes, which start once: they import for a second."""
-    with LocalEngine(2) as made:
-        yield made
+    with LocalEngine(2) as engine:
+        yield engine
 
 
 def _work(number: int) -> int:
@@ -67,9 +67,9 @@ def _end(path: str) -> str:
 
 def test_an_item_whose_process_ends_is_tried_again_a_few_times(two: LocalEngine, tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        others = [pool.submit(two.run_together, _work, 10, 1) for _ in range(20)]
+        futures = [pool.submit(two.run_together, _work, 10, 1) for _ in range(20)]
         assert two.run(_end, [str(tmp_path / "ended")], 0) == ["xxxx"]
-        assert {each.result() for each in others} == {10}
+        assert {future.result() for future in futures} == {10}
     with pytest.raises(EngineError, match=r"\[TASKS_FAILED\] .* 4 times: it ended with exit code 3"):
         two.run(os._exit, [3], 0)
     assert two.run(_work, [1, 2], 0) == [100, 50]
@@ -108,17 +108,17 @@ def test_large_items_do_not_run_together_and_very_large_ones_in_this_process(tmp
         for nbytes in (900, 901):
             with pytest.raises(TableFailedError, match="ZeroDivisionError"):
                 two.run_together(_work, 0, nbytes)
-        for each in [pool.submit(two.run_together, _alone, str(tmp_path / "one"), 600) for _ in range(8)]:
-            each.result()
+        for future in [pool.submit(two.run_together, _alone, str(tmp_path / "one"), 600) for _ in range(8)]:
+            future.result()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process reads its memory in /proc")
 def test_a_process_keeps_no_memory_of_items_that_are_done() -> None:
-    with LocalEngine(1) as one:
-        (before,) = one.run(_memory, [0], 0)
-        (while_held,) = one.run(_memory, [_HELD], 0)
-        assert while_held > before + _HELD
-        eventually(lambda: one.run(_memory, [0], 0)[0] < before + _HELD // 2)
+    with LocalEngine(1) as engine:
+        (idle,) = engine.run(_memory, [0], 0)
+        (while_held,) = engine.run(_memory, [_HELD], 0)
+        assert while_held > idle + _HELD
+        eventually(lambda: engine.run(_memory, [0], 0)[0] < idle + _HELD // 2)
 
 
 _HELD = 512 << 20

@@ -87,7 +87,7 @@ class Runs:
         assert driver.poll() is None, self._log.read_text()[-3000:]
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
-        # Another kind of loss, of nothing that is left: a task that waits goes on.
+        # Another kind of loss, where no executor is left to lose: a waiting task continues.
         lose(marks, "executor")
 
 
@@ -105,7 +105,7 @@ def runs(db: Database, tmp_path: Path, kind: str, marks: Path, **settings: str) 
 
 @pytest.mark.parametrize("kind", ["classic", "connect"])
 def test_an_executor_and_the_driver_are_lost(db18: Database, tmp_path: Path, kind: str) -> None:
-    """The driver of Spark Connect is the client: its server goes on, with the tasks that it had begun."""
+    """The driver of Spark Connect is the client: its server continues the tasks that it had begun."""
     marks, to = tmp_path / "marks", "s3://lake/one"
     with runs(db18, tmp_path, kind, marks) as run:
         lose(marks, "executor")

@@ -30,7 +30,7 @@ from tests.pipeline.replicating import TABLES, settings
 from tests.postgres.servers import Database
 
 
-def left(folder: Path) -> list[Path]:
+def remaining_files(folder: Path) -> list[Path]:
     """Return the files that a trial has left."""
     return [path for path in folder.rglob("*") if path.is_file()]
 
@@ -39,15 +39,15 @@ def left(folder: Path) -> list[Path]:
 def test_a_folder_of_this_machine_is_shared_by_its_processes(tmp_path: Path, is_shared: bool) -> None:
     with LocalEngine(1) as engine:
         check_destination(engine, Storage(str(tmp_path / "lake")), is_shared_folder=is_shared)
-    assert left(tmp_path) == []
+    assert remaining_files(tmp_path) == []
 
 
 @contextmanager
 def processes(folder: Path, monkeypatch: pytest.MonkeyPatch, *commands: str) -> Iterator[LocalEngine]:
-    """Yield an engine whose processes first run commands, the last of which is the beginning of their own line."""
+    """Yield an engine whose processes first run shell commands; the last command is the beginning of their own line."""
     python = folder / "python"
-    *before, last = commands
-    python.write_text("\n".join(("#!/bin/sh", *before, f'exec {last} {sys.executable} "$@"\n')))
+    *lines, last = commands
+    python.write_text("\n".join(("#!/bin/sh", *lines, f'exec {last} {sys.executable} "$@"\n')))
     python.chmod(0o755)
     with monkeypatch.context() as patch, LocalEngine(1) as engine:
         patch.setattr(sys, "executable", str(python))
@@ -71,7 +71,7 @@ def test_a_task_with_a_folder_of_its_own_is_refused(tmp_path: Path, monkeypatch:
         pytest.raises(StateError, match=r"\[DESTINATION_NOT_SHARED\].* do not see each other's files"),
     ):
         check_destination(engine, Storage(str(lake)), is_shared_folder=True)
-    assert left(lake) == []
+    assert remaining_files(lake) == []
 
 
 @needs_namespaces
@@ -84,7 +84,7 @@ def test_a_task_that_cannot_write_is_reported(tmp_path: Path, monkeypatch: pytes
         pytest.raises(UnreachedError, match=rf"a task on .* cannot read and write {lake}: .*Read-only file system"),
     ):
         check_destination(engine, Storage(str(lake)), is_shared_folder=True)
-    assert left(lake) == []
+    assert remaining_files(lake) == []
 
 
 @contextmanager
@@ -124,7 +124,7 @@ CREDENTIALS = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 def test_a_task_that_cannot_reach_a_store_is_reported(
     away: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver has the network, and an environment in which a store's client finds keys that it asks for anew."""
+    """The driver has the network, and an environment where a store's client finds keys that it requests anew."""
     pytest.importorskip("moto")
     from tests.pipeline.storage.stores import start_object_store
 
@@ -156,7 +156,7 @@ def test_a_folder_on_which_two_processes_make_a_file_is_refused(
     monkeypatch.setattr(LocalFiles, "create", create)
     with pytest.raises(StateError, match=r"\[DESTINATION_NOT_SHARED\].*two processes both created 64 of 64 new files"):
         check_destination(SequentialEngine(), Storage(str(tmp_path)), is_shared_folder=True)
-    assert left(tmp_path) == []
+    assert remaining_files(tmp_path) == []
 
 
 def test_a_folder_that_cannot_make_a_file_by_one_alone_is_refused(
@@ -171,15 +171,15 @@ def test_a_folder_that_cannot_make_a_file_by_one_alone_is_refused(
     with pytest.raises(StorageError, match=r"cannot refuse to replace a file.*no hard links") as raised:
         check_destination(SequentialEngine(), Storage(str(tmp_path)), is_shared_folder=True)
     assert not raised.value.may_pass
-    assert left(tmp_path) == []
+    assert remaining_files(tmp_path) == []
 
 
 def test_an_answer_that_was_lost_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on NFS, which asks again: the file that is there then is the one that was made."""
-    made = os.link
+    """As on NFS, which retries: the file that the retry finds is the file that the first try created."""
+    os_link = os.link
 
     def link(source: Path, target: Path) -> None:
-        made(source, target)
+        os_link(source, target)
         raise FileExistsError(17, "File exists")
 
     storage = Storage(str(tmp_path))

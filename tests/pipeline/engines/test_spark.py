@@ -41,7 +41,7 @@ def _last_job(spark: Any) -> int:
 
 
 def test_items_of_many_threads_are_few_jobs(spark: Any) -> None:
-    engine, before = SparkEngine(ClassicJobs(spark)), _last_job(spark)
+    engine, last_job = SparkEngine(ClassicJobs(spark)), _last_job(spark)
     with ThreadPoolExecutor(40) as pool:
         futures = [pool.submit(engine.run_together, _doubled, number, 1000) for number in range(80)]
         errors = {number: future.exception() for number, future in enumerate(futures)}
@@ -50,16 +50,16 @@ def test_items_of_many_threads_are_few_jobs(spark: Any) -> None:
     results = [future.result() for number, future in enumerate(futures) if number != 13]
     assert results == [2 * number for number in range(80) if number != 13]
     # Four of one item at first, and then some of up to 32.
-    assert _last_job(spark) - before <= 16
+    assert _last_job(spark) - last_job <= 16
 
 
 def test_items_that_are_large_together_do_not_share_a_job(spark: Any) -> None:
-    engine, before = SparkEngine(ClassicJobs(spark)), _last_job(spark)
+    engine, last_job = SparkEngine(ClassicJobs(spark)), _last_job(spark)
     with ThreadPoolExecutor(12) as pool:
         assert list(pool.map(lambda number: engine.run_together(_doubled, number, 50 << 20), range(12))) == [
             2 * number for number in range(12)
         ]
-    assert _last_job(spark) - before == 12
+    assert _last_job(spark) - last_job == 12
 
 
 def test_items_outcomes_and_shared_values_do_not_pass_through_java_on_one_machine(

@@ -63,7 +63,7 @@ def test_executors_whose_python_lacks_something(
 def test_executors_of_spark_connect_whose_python_lacks_something(
     connect: Any, lacking: tuple[Path, str], tmp_path: Path
 ) -> None:
-    """The server is another process than that of the fixture, as its environment names the Python."""
+    """The test starts a server of its own, as the server's environment names the Python."""
     python, sentence = lacking
     with connect_server("local[1]", tmp_path, {}, python=str(python), paths="") as url:
         session = type(connect).builder.remote(url).create()
@@ -82,18 +82,18 @@ def test_executors_with_all_that_is_needed(
 
 def test_an_existing_session_is_checked(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "workers_run_this_python", lambda _: False)
-    said: list[str] = []
+    warnings: list[str] = []
 
     class Told(Observer):
         def on_event(self, event: RunEvent) -> None:
             match event:
                 case WarningIssued(text):
-                    said.append(text)
+                    warnings.append(text)
 
     settings = ReplicateSettings("dbname=x", str(tmp_path))
     with start_spark(settings, Storage(str(tmp_path)), threading.Event(), Told()) as engine:
         assert engine.run(len, ["a", "bc"], 3) == [1, 2]
-    assert [text.partition(":")[0] for text in said] == ["spark.scheduler.mode is FIFO"]
+    assert [text.partition(":")[0] for text in warnings] == ["spark.scheduler.mode is FIFO"]
     monkeypatch.setitem(NEEDED, "replicate", ("no_such_module",))
     with (
         pytest.raises(ExecutorError, match="no_such_module"),
@@ -136,18 +136,18 @@ def test_checks_that_do_not_end_are_left(
         at_the_end.set()
 
 
-def told(settings: Mapping[str, str], secrets: list[str]) -> list[str]:
+def spark_warnings(settings: Mapping[str, str], secrets: list[str]) -> list[str]:
     """Return the warnings for a session with some settings."""
-    said: list[str] = []
+    warnings: list[str] = []
     session: Any = SimpleNamespace(conf=settings)
-    warn_of_scheduling(session, said.append)
-    warn_of_plain_text(session, secrets, said.append)
-    return said
+    warn_of_scheduling(session, warnings.append)
+    warn_of_plain_text(session, secrets, warnings.append)
+    return warnings
 
 
 def test_a_scheduler_without_fair_turns_is_reported() -> None:
-    assert told({"spark.scheduler.mode": "FAIR"}, []) == []
-    [text] = told({}, [])
+    assert spark_warnings({"spark.scheduler.mode": "FAIR"}, []) == []
+    [text] = spark_warnings({}, [])
     assert "batches of other tables wait for all tasks that began earlier" in text
 
 
@@ -163,9 +163,11 @@ def test_a_scheduler_without_fair_turns_is_reported() -> None:
 )
 def test_secrets_that_travel_in_clear_are_reported(settings: Mapping[str, str], is_told: bool) -> None:
     fair = {"spark.scheduler.mode": "FAIR", **settings}
-    said = told(fair, ["the server's password", "the key of masks"])
-    assert [text.partition(" travel ")[0] for text in said] == ["the server's password and the key of masks"] * is_told
-    assert told(fair, []) == []
+    warnings = spark_warnings(fair, ["the server's password", "the key of masks"])
+    assert [text.partition(" travel ")[0] for text in warnings] == [
+        "the server's password and the key of masks"
+    ] * is_told
+    assert spark_warnings(fair, []) == []
 
 
 def test_a_server_of_spark_connect_that_is_reached_in_clear_is_reported() -> None:

@@ -87,11 +87,11 @@ class Place:
         spec = table(("id",), TableSettings(format=self.name, write_mode=mode, partition_by=("b",)))
         return replace(spec, partitions=(PartitionRule("value", 2),))
 
-    def replace(self, load: str = "x", lsn: int = 999, *, before: StoredTable | None = None) -> StoredTable:
+    def replace(self, load: str = "x", lsn: int = 999, *, previous: StoredTable | None = None) -> StoredTable:
         """Make a table without rows, or replace all rows of the table before."""
         application = f"logicalrep/1/1/{load}"
         return self.tables.replace(
-            FOLDER, NewTable(self.spec(), [], Position(application, Lsn(lsn)), load=load, keep_hours=24), before
+            FOLDER, NewTable(self.spec(), [], Position(application, Lsn(lsn)), load=load, keep_hours=24), previous
         )
 
     def files(self, ids: range, b: str | None = "EU") -> list[DataFile]:
@@ -104,10 +104,10 @@ class Place:
 
     def ids(self, stored: StoredTable) -> list[int]:
         """Return the ids of the rows that a table has."""
-        schema, found = stored.table.stored, list[int]()
+        schema, ids_read = stored.table.stored, list[int]()
         for file in stored.files.values():
-            found += read_rows(self.storage, stored.folder, file, schema, ["id"])["id"].to_pylist()
-        return sorted(found)
+            ids_read += read_rows(self.storage, stored.folder, file, schema, ["id"])["id"].to_pylist()
+        return sorted(ids_read)
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +125,18 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(name, Storage(str(tmp_path / "lake")), catalog)
 
 
-def same(one: StoredTable, two: StoredTable) -> bool:
+def same(first: StoredTable, second: StoredTable) -> bool:
     """Return whether two processes have the same state of a table."""
     states = [
-        (each.version, each.head, each.load, each.table, each.files, each.applied(f"logicalrep/1/1/{each.load}"))
-        for each in (one, two)
+        (
+            stored.version,
+            stored.head,
+            stored.load,
+            stored.table,
+            stored.files,
+            stored.applied(f"logicalrep/1/1/{stored.load}"),
+        )
+        for stored in (first, second)
     ]
     return states[0] == states[1]
 
@@ -210,17 +217,17 @@ def test_positions_survive(place: Place) -> None:
     assert stored.applied(other) is None
     assert stored.commit(place.files(range(3)), [], Position(APP, Lsn(1000))) == stored.version
     stored.commit([], [], Position(other, Lsn(2000)))
-    for each in (stored, place.open()):
-        assert [each.applied(name) for name in (APP, other, third)] == [Lsn(1000), Lsn(2000), None]
-        assert [last_application(each, 1, timeline) for timeline in (0, 1, 2)] == [None, APP, other]
+    for stored_table in (stored, place.open()):
+        assert [stored_table.applied(name) for name in (APP, other, third)] == [Lsn(1000), Lsn(2000), None]
+        assert [last_application(stored_table, 1, timeline) for timeline in (0, 1, 2)] == [None, APP, other]
     # Commits that leave the rows as they are leave the positions too.
     stored.exchange(place.files(range(3)), list(stored.files.values()))
     stored.describe(replace(stored.table, comments=((0, "a comment"),)))
     stored.set_retention(48)
     stored.write_stopped("since 0/1: why")
-    for each in (stored, place.open()):
-        assert (each.applied(APP), each.applied(other)) == (Lsn(1000), Lsn(2000))
-        assert place.ids(each) == [0, 1, 2]
+    for stored_table in (stored, place.open()):
+        assert (stored_table.applied(APP), stored_table.applied(other)) == (Lsn(1000), Lsn(2000))
+        assert place.ids(stored_table) == [0, 1, 2]
 
 
 # The description, and what is stored beside the rows
@@ -237,10 +244,10 @@ def test_descriptions_survive(place: Place) -> None:
     stored.describe(table)
     assert stored.version == version
     # With files in the place of others, and a position.
-    later = replace(table, comments=())
-    stored.describe(later, place.files(range(5)), list(stored.files.values()), position=Position(APP, Lsn(1001)))
+    new_spec = replace(table, comments=())
+    stored.describe(new_spec, place.files(range(5)), list(stored.files.values()), position=Position(APP, Lsn(1001)))
     opened = place.open()
-    assert (opened.table, opened.applied(APP), place.ids(opened)) == (later, Lsn(1001), [0, 1, 2, 3, 4])
+    assert (opened.table, opened.applied(APP), place.ids(opened)) == (new_spec, Lsn(1001), [0, 1, 2, 3, 4])
     assert same(opened, stored)
 
 
@@ -283,8 +290,12 @@ def test_a_commit_that_fails_changes_nothing_and_can_be_repeated(place: Place, m
             full.setattr(Storage, name, refuse)
         with pytest.raises(StorageError, match="no room"):
             stored.commit(second, first, Position(APP, Lsn(1001)))
-    for each in (stored, place.open()):
-        assert (each.version, each.applied(APP), place.ids(each)) == (version, Lsn(1000), [0, 1, 2])
+    for stored_table in (stored, place.open()):
+        assert (stored_table.version, stored_table.applied(APP), place.ids(stored_table)) == (
+            version,
+            Lsn(1000),
+            [0, 1, 2],
+        )
     stored.commit(second, first, Position(APP, Lsn(1001)))
     assert same(place.open(), stored)
     assert place.ids(stored) == [3, 4, 5]
@@ -337,20 +348,20 @@ def test_commits_are_distinguished(place: Place) -> None:
     assert len({head.commit for head in heads}) == 3
     opened = place.open()
     assert opened.head == heads[-1]
-    for each in (stored, opened):
-        assert [each.read_commit(head.version) for head in heads] == [head.commit for head in heads]
-        assert each.read_commit(stored.version + 1) is None
-        assert each.foreign_change(-1) is None
+    for stored_table in (stored, opened):
+        assert [stored_table.read_commit(head.version) for head in heads] == [head.commit for head in heads]
+        assert stored_table.read_commit(stored.version + 1) is None
+        assert stored_table.foreign_change(-1) is None
 
 
 def test_files_are_replaced_and_never_changed_in_place(place: Place) -> None:
     """Another thread may read them beside a commit."""
     stored = place.replace()
     stored.commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
-    files, before = stored.files, dict(stored.files)
+    files, previous_files = stored.files, dict(stored.files)
     stored.commit(place.files(range(3, 6)), list(files.values()), Position(APP, Lsn(1001)))
-    assert files == before
-    assert stored.files.keys().isdisjoint(before)
+    assert files == previous_files
+    assert stored.files.keys().isdisjoint(previous_files)
 
 
 # Tables of a destination
@@ -361,9 +372,9 @@ def test_a_load_replaces_the_table_once(place: Place) -> None:
     stored.commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
     stored.write_stopped("since 0/3E8: why")
     old = stored.version
-    new = place.replace("y", 2000, before=stored)
-    again = place.replace("y", 2000, before=stored)
-    assert (again.version, again.load) == (new.version, "y")
+    new = place.replace("y", 2000, previous=stored)
+    repeated = place.replace("y", 2000, previous=stored)
+    assert (repeated.version, repeated.load) == (new.version, "y")
     opened = place.open()
     assert same(opened, new)
     assert (opened.load, opened.files, opened.applied("logicalrep/1/1/y")) == ("y", {}, Lsn(2000))
@@ -471,7 +482,7 @@ def test_field_ids_are_in_the_files_of_formats_with_field_ids(place: Place) -> N
 
 def test_hidden_partitions_are_no_columns(place: Place) -> None:
     spec = replace(place.spec(), partitions=(PartitionRule("bucket", 1, 4),))
-    assert all((each.own_field is None) == place.abilities.hides_partitions for each in spec.file_partitions)
+    assert all((partition.own_field is None) == place.abilities.hides_partitions for partition in spec.file_partitions)
 
 
 # The suite itself

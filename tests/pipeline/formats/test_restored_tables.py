@@ -54,7 +54,7 @@ def prepare(db: Database, lake: Path, **options: Any) -> None:
 
 
 class Copy:
-    """A copy of a destination, of which folders can be restored."""
+    """A copy of a destination, to restore folders from."""
 
     def __init__(self, lake: Path) -> None:
         self._lake, self._copy = lake, lake.parent / "copy"
@@ -68,10 +68,10 @@ class Copy:
         shutil.copytree(self._copy / folder, self._lake / folder)
         if self._catalog.exists():
             # The metadata of every table of these tests is restored.
-            with sqlite3.connect(self._copy / "catalog.db") as before, sqlite3.connect(self._catalog) as now:
-                rows = before.execute("SELECT metadata_location, table_name FROM iceberg_tables").fetchall()
+            with sqlite3.connect(self._copy / "catalog.db") as source, sqlite3.connect(self._catalog) as target:
+                rows = source.execute("SELECT metadata_location, table_name FROM iceberg_tables").fetchall()
                 names = {folder.removeprefix("public/").replace("~", "_")}
-                now.executemany(
+                target.executemany(
                     "UPDATE iceberg_tables SET metadata_location = ? WHERE table_name = ?",
                     [row for row in rows if row[1] in names],
                 )
@@ -168,7 +168,7 @@ def test_upkeep_of_others_and_a_kill_before_the_checkpoint_load_nothing(
     lake = tmp_path / "lake"
     prepare(db18, lake, **HISTORY, **options)
     states = lake / "_logicalrep/states"
-    before = {path.name: path.read_bytes() for path in states.iterdir()}
+    contents = {path.name: path.read_bytes() for path in states.iterdir()}
     load = stored_load(lake)
     for folder in ("t", "t~history", "t~changes"):
         if options["format"] == "delta":
@@ -185,7 +185,7 @@ def test_upkeep_of_others_and_a_kill_before_the_checkpoint_load_nothing(
     )
     shutil.rmtree(states)
     states.mkdir()
-    for name, data in before.items():
+    for name, data in contents.items():
         (states / name).write_bytes(data)
     assert reasons(db18, lake, **HISTORY, **options) == []
     assert stored_load(lake) == load

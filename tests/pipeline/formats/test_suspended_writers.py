@@ -1,4 +1,4 @@
-"""A process that sleeps before or within a commit, and wakes when the log has no entry of its version's name any more."""
+"""A process that sleeps before or within a commit, and wakes when the log no longer has an entry of its version."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ def format(request: pytest.FixtureRequest) -> FormatName:
 
 
 def new_table(storage: Storage, format: FormatName) -> StoredTable:
-    made = NewTable(table(("id",), TableSettings(format=format)), [], Position(APP, Lsn(999)), load="x", keep_hours=0)
-    return table_format(storage, format).replace("public/t", made, None)
+    content = NewTable(
+        table(("id",), TableSettings(format=format)), [], Position(APP, Lsn(999)), load="x", keep_hours=0
+    )
+    return table_format(storage, format).replace("public/t", content, None)
 
 
 def reopened(storage: Storage, format: FormatName) -> StoredTable:
@@ -160,9 +162,9 @@ def test_a_load_of_a_process_that_slept_replaces_no_rows(format: FormatName, tmp
     storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, format)
     commit_many(storage, format)
-    made = NewTable(stored.table, [], Position(APP, Lsn(1500)), load="late", keep_hours=0)
+    content = NewTable(stored.table, [], Position(APP, Lsn(1500)), load="late", keep_hours=0)
     with pytest.raises(WriterError):
-        table_format(storage, format).replace("public/t", made, stored)
+        table_format(storage, format).replace("public/t", content, stored)
     assert ids_at(storage) == [*range(2000, 2020)]
 
 
@@ -201,10 +203,10 @@ def test_a_reader_opens_the_last_version_beside_a_commit_that_is_taken_back(
     hint, first = tmp_path / "public/t/metadata/version-hint.text", str(stored.version)
 
     def open_with_an_old_hint() -> None:
-        now = hint.read_text()
+        current = hint.read_text()
         hint.write_text(first)
         opened.append(reopened(storage, "iceberg").applied(APP))
-        hint.write_text(now)
+        hint.write_text(current)
 
     names = Storage.names
 

@@ -65,6 +65,6 @@ def test_the_changes_before_a_load_are_all_added_though_the_destination_was_away
     with pytest.raises(StorageError):
         replace_again()
     replace_again()
-    found = read_table(str(tmp_path / "public" / "t~changes"))
-    assert sorted(found["id"].to_pylist()) == sorted(int(str(row[0])) for row in history.rows)
+    rows = read_table(str(tmp_path / "public" / "t~changes"))
+    assert sorted(rows["id"].to_pylist()) == sorted(int(str(row[0])) for row in history.rows)
     assert len(history.rows) == 3

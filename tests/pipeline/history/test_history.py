@@ -29,8 +29,8 @@ BIG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 500) AS i)"
 
 
 def rows(storage: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    found = read_table(str(storage / "public" / table)).to_pylist()
-    return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
+    stored = read_table(str(storage / "public" / table)).to_pylist()
+    return sorted((tuple(row[name] for name in columns) for row in stored), key=repr)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         "ALTER PUBLICATION " + publication(db18) + " ADD TABLE t",
     )
     replicate_once(db18, tmp_path, limits=limits, **tables)
-    there = [(1, "third", False), (2, "first", True), (3, "unseen", False), (4, "first", True)]
-    assert rows(tmp_path, "t", "id", "v", "_deleted") == there
+    expected = [(1, "third", False), (2, "first", True), (3, "unseen", False), (4, "first", True)]
+    assert rows(tmp_path, "t", "id", "v", "_deleted") == expected
     assert rows(tmp_path, "t~history", "id", "v", "_is_current") == [
         (1, "first", False),
         (1, "second", False),
@@ -110,15 +110,15 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         (4, "first", False),
     ]
     storage, connection = Storage(str(tmp_path), limits=limits), ConnectionSettings(db18.dsn)
-    assert [(str(each.table), each.result) for each in verify(connection, storage)] == [("public.t", "equal")]
+    assert [(str(verdict.table), verdict.result) for verdict in verify(connection, storage)] == [("public.t", "equal")]
     assert resync(connection, storage, []) is False
     assert read_known_settings(storage).of(TableName("public", "t")) == wanted
-    before = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
+    versions = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
     replicate_once(db18, tmp_path, limits=limits, **tables)
     assert [row for row in rows(tmp_path, "t", "id", "v", "_deleted") if not row[2]] == [(1, "new", False)]
     after = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
-    assert len(after) == len(before) + 1
+    assert len(after) == len(versions) + 1
     assert next(row for row in after if row[3] is None)[:2] == (1, "new")
     drop(connection, storage, deletes_tables=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -1,4 +1,4 @@
-"""Indexes of keys: what they find, and what becomes of them where they are damaged, too large, or not up to date."""
+"""Indexes of keys: their matches, and indexes that are damaged, too large, or out of date."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ def test_an_index_finds_what_a_dict_does(
         files[file.path] = (file, ids)
         for path in chance.sample(sorted(files), chance.randrange(2) * len(files) // 3):
             del files[path]
-        index.drop_missing(TABLE, [each for each, _ in files.values()])
-        for each, _ in files.values():
-            if not index.has(each):
-                index.add(storage, "public/t", TABLE, each)
+        index.drop_missing(TABLE, [data_file for data_file, _ in files.values()])
+        for data_file, _ in files.values():
+            if not index.has(data_file):
+                index.add(storage, "public/t", TABLE, data_file)
         sought = chance.sample(range(600), 20)
-        found = index.find([each for each, _ in files.values()], pa.array(sought, pa.int32()))
+        matches = index.find([data_file for data_file, _ in files.values()], pa.array(sought, pa.int32()))
         for path, (_, ids) in files.items():
             rows = [row for row, id_ in enumerate(ids) if id_ in sought]
-            assert set(found[path].tolist()) >= set(rows)
+            assert set(matches[path].tolist()) >= set(rows)
             if not collide:
-                assert found[path].tolist() == rows
+                assert matches[path].tolist() == rows
         # What went does not stay for ever, and few files are left.
         rows_there = sum(len(ids) for _, ids in files.values())
         assert index.rows <= 3 * rows_there + 3 * LIMITS.recent_entries
@@ -91,11 +91,11 @@ class Followed:
 
     def __init__(self, folder: Path, mode: WriteMode = "merge-on-read", most: int = 1 << 30) -> None:
         self.folder = folder / "indexes"
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.storage = Storage(str(folder / "lake"), limits=LIMITS)
         self.log = new_log(self.storage, ("id",), mode=mode)
         self.history = History(("id",), random.Random(11), ids=1000)
-        self.indexes = KeyIndexes("lake", most, self.said.append, self.folder)
+        self.indexes = KeyIndexes("lake", most, self.messages.append, self.folder)
 
     @property
     def index(self) -> TableIndex:
@@ -104,7 +104,7 @@ class Followed:
         return index
 
     def change(self) -> None:
-        """Apply a batch, by the index as far as there is one."""
+        """Apply a batch, with the index if there is one."""
         history = self.history
         for step in [history.insert] * 40 + [history.update] * 20 + [history.delete] * 5:
             step()
@@ -121,7 +121,7 @@ class Followed:
 
     def restart(self) -> None:
         self.indexes.close()
-        self.indexes = KeyIndexes("lake", 1 << 30, self.said.append, self.folder)
+        self.indexes = KeyIndexes("lake", 1 << 30, self.messages.append, self.folder)
 
     @property
     def files(self) -> list[Path]:
@@ -131,8 +131,8 @@ class Followed:
     def is_used(self) -> bool:
         """Whether the index has all files of the table."""
         files = list(self.log.files.values())
-        found = self.index.find(self.log.table, files, pa.array([1], pa.int32()))
-        return found.keys() == self.log.files.keys()
+        matches = self.index.find(self.log.table, files, pa.array([1], pa.int32()))
+        return matches.keys() == self.log.files.keys()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -144,7 +144,7 @@ def test_rows_of_other_keys_with_the_same_hash_stay(
     for _ in range(8):
         followed.change()
     assert followed.is_used
-    assert followed.said == []
+    assert followed.messages == []
 
 
 @pytest.mark.parametrize("kind", ["run", "json"])
@@ -168,8 +168,8 @@ def test_a_damaged_index_is_recreated(tmp_path: Path, kind: str, damage: str, is
         followed.change()
     assert followed.is_used
     # What is read while it is open is noticed with a word; what is found at the opening is made like a new one.
-    noticed = [text for text in followed.said if "is rebuilt" in text]
-    assert noticed == followed.said
+    noticed = [text for text in followed.messages if "is rebuilt" in text]
+    assert noticed == followed.messages
     assert len(noticed) == 1 if is_open and kind == "run" and damage != "gone" else len(noticed) <= 1
 
 
@@ -185,7 +185,7 @@ def test_an_index_that_misses_rows_makes_no_row_twice(tmp_path: Path, monkeypatc
     with monkeypatch.context() as wrong:
         wrong.setattr(KeyIndex, "find", find_less)
         followed.change()
-    assert [text for text in followed.said if "lacked rows" in text]
+    assert [text for text in followed.messages if "lacked rows" in text]
     named = followed.log.files.keys() | {file.path for file in followed.log.removed}
     assert {path.name for path in (tmp_path / "lake").rglob("part-*.parquet")} <= named
     followed.change()
@@ -197,7 +197,7 @@ def test_a_table_without_room_is_followed_without_an_index(tmp_path: Path) -> No
     for _ in range(6):
         followed.change()
     assert not followed.is_used
-    assert followed.said == [
+    assert followed.messages == [
         "public/t has no key index, as index_size has no room for it: its batches read the keys of all files"
     ]
     assert followed.files == []
@@ -211,10 +211,10 @@ def test_room_of_tables_that_are_not_replicated_any_more_is_taken(tmp_path: Path
     (run, *_) = followed.files
     run.parent.rename(run.parent.parent / "other")
     (run.parent.parent / "other" / "large.run").write_bytes(bytes(99_000))
-    followed.indexes = KeyIndexes("lake", 100_000, followed.said.append, followed.folder)
+    followed.indexes = KeyIndexes("lake", 100_000, followed.messages.append, followed.folder)
     followed.change()
     assert followed.is_used
-    assert followed.said == []
+    assert followed.messages == []
     assert not (run.parent.parent / "other").exists()
 
 
@@ -232,7 +232,7 @@ def test_a_disk_that_is_full_leaves_the_table_without_an_index(
     monkeypatch.setattr(key_index if step == "write_run" else KeyIndex, step, fail)
     for _ in range(5):
         followed.change()
-    assert followed.said == [
+    assert followed.messages == [
         "public/t has no key index, as [Errno 28] No space left on device: its batches read the keys of all files"
     ]
     assert followed.files == []
@@ -243,7 +243,7 @@ def test_a_folder_that_cannot_be_made_leaves_the_table_without_an_index(tmp_path
     followed = Followed(tmp_path)
     for _ in range(3):
         assert followed.indexes.of(followed.log) is None
-    assert ["File exists" in text for text in followed.said] == [True]
+    assert ["File exists" in text for text in followed.messages] == [True]
 
 
 @pytest.mark.parametrize("foreign", ["writable", "link"])
@@ -259,7 +259,7 @@ def test_a_folder_that_other_users_can_write_is_not_used(tmp_path: Path, foreign
         own.chmod(0o777)
     for _ in range(3):
         assert followed.indexes.of(followed.log) is None
-    assert followed.said == [
+    assert followed.messages == [
         f"no table has a key index, as {own} is not a folder that only this user can write to: its batches read "
         "the keys of all files"
     ]
@@ -314,7 +314,7 @@ def test_a_large_table_gets_its_index_part_by_part(tmp_path: Path) -> None:
         steps += 1
     assert steps == len(files)
     rows = index.find(log.table, files, pa.array([5, 75], pa.int32()))
-    assert {path: found.tolist() for path, found in rows.items() if len(found)} == {
+    assert {path: places.tolist() for path, places in rows.items() if len(places)} == {
         files[0].path: [5],
         files[1].path: [5],
     }

@@ -20,7 +20,7 @@ LIMITS = index_small_tables(MARKS_IN_SMALL_FILES)
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
+def row_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     """Let small tables have indexes; return, for each lookup, how many files the index had."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     numbers: list[int] = []
@@ -77,7 +77,7 @@ CHANGES = [
     ],
 )
 def test_rows_are_found_whatever_happens_to_the_table(
-    db18: Database, tmp_path: Path, table_format: FormatName, mode: WriteMode, found: list[int]
+    db18: Database, tmp_path: Path, table_format: FormatName, mode: WriteMode, row_counts: list[int]
 ) -> None:
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text, w int NOT NULL)",
@@ -91,8 +91,8 @@ def test_rows_are_found_whatever_happens_to_the_table(
             assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.t"]) == {}
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.t"]) == {}
     # A batch after a load, or after files were written anew for other columns, reads all keys.
-    assert len(found) >= 8
-    assert sum(each > 0 for each in found) > len(found) // 2
+    assert len(row_counts) >= 8
+    assert sum(count > 0 for count in row_counts) > len(row_counts) // 2
     # On another machine there is no index.
     for path in sorted((tmp_path / "cache").rglob("*"), reverse=True):
         path.unlink() if path.is_file() else path.rmdir()
@@ -102,11 +102,11 @@ def test_rows_are_found_whatever_happens_to_the_table(
     assert {path.suffix for path in (tmp_path / "cache").rglob("*") if path.is_file()} == {".json", ".run"}
 
 
-def test_a_table_is_not_indexed_unless_that_is_asked_for(db18: Database, tmp_path: Path, found: list[int]) -> None:
+def test_a_table_is_not_indexed_unless_that_is_asked_for(db18: Database, tmp_path: Path, row_counts: list[int]) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 100)")
     replicate_for_warnings(db18, tmp_path / "lake", limits=LIMITS)
     db18.execute("UPDATE t SET id = -id")
     replicate_for_warnings(db18, tmp_path / "lake", limits=LIMITS)
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.t"]) == {}
-    assert found == []
+    assert row_counts == []
     assert not (tmp_path / "cache").exists()

@@ -31,7 +31,7 @@ def random_entries(chance: random.Random, count: int, hashes: int) -> Entries:
 
 
 def plain(entries: Entries) -> list[tuple[int, int]]:
-    return sorted((int(each), int(place)) for each, place in entries)
+    return sorted((int(hash_), int(place)) for hash_, place in entries)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -43,13 +43,15 @@ def test_a_lookup_finds_all_entries_of_the_hashes(tmp_path: Path, seed: int) -> 
     cut = chance.randrange(len(entries) + 1)
     run = write_run(tmp_path / "a.run", iter([entries[:cut], entries[cut:]]), limits)
     assert run.size == run.path.stat().st_size == size_of(len(entries), limits.block_entries)
-    others = random_entries(chance, 20, hashes)[:, 0]
-    sought = np.unique(np.concatenate((chance.choices(entries[:, 0], k=5) if len(entries) else others, others)))
-    expected = [(each, place) for each, place in plain(entries) if each in set(sought.tolist())]
+    other_hashes = random_entries(chance, 20, hashes)[:, 0]
+    sought = np.unique(
+        np.concatenate((chance.choices(entries[:, 0], k=5) if len(entries) else other_hashes, other_hashes))
+    )
+    expected = [(entry, place) for entry, place in plain(entries) if entry in set(sought.tolist())]
     assert plain(run.find(sought.astype(np.uint64))) == expected
     assert plain(run.find(np.zeros(0, np.uint64))) == []
     least, most = sorted(chance.getrandbits(64) for _ in range(2))
-    assert plain(run.between(least, most)) == [each for each in plain(entries) if least <= each[0] <= most]
+    assert plain(run.between(least, most)) == [entry for entry in plain(entries) if least <= entry[0] <= most]
 
 
 def test_merged_runs_have_the_wanted_entries_of_all(tmp_path: Path) -> None:
@@ -58,11 +60,11 @@ def test_merged_runs_have_the_wanted_entries_of_all(tmp_path: Path) -> None:
     parts = [random_entries(chance, count, 1 << 62) for count in (300, 0, 1, 77)]
     written = [write_run(tmp_path / f"{number}.run", iter([part]), limits) for number, part in enumerate(parts[1:])]
     odd = np.uint64(1)
-    found = [*merged([*written, InMemory(parts[0])], lambda entries: entries[:, 1] & odd == odd, limits)]
-    assert len(found) == 6
-    together = np.concatenate(found)
+    parts_merged = [*merged([*written, InMemory(parts[0])], lambda entries: entries[:, 1] & odd == odd, limits)]
+    assert len(parts_merged) == 6
+    together = np.concatenate(parts_merged)
     assert (np.diff(together[:, 0].astype(object)) >= 0).all()
-    assert plain(together) == sorted(each for part in parts for each in plain(part) if each[1] % 2)
+    assert plain(together) == sorted(entry for part in parts for entry in plain(part) if entry[1] % 2)
 
 
 @pytest.mark.parametrize("damage", ["a bit", "an end", "nothing"])
@@ -93,12 +95,12 @@ def test_equal_keys_have_equal_hashes_and_others_differ() -> None:
     texts = ["", "a", "aa", "a\0", "\0", "\0\0", "abcdefgh", "abcdefgh\0", "abcdefghi", "x" * 100, "x" * 101]
     texts += [chance.randbytes(chance.randrange(40)).hex() for _ in range(1000)]
     for type_ in (pa.string(), pa.large_string(), pa.large_binary()):
-        found = hashes_of(pa.array(texts, pa.string()).cast(type_)).tolist()
-        assert found == hashes_of(pa.array(texts, pa.string())).tolist()
-        assert len(set(found)) == len(set(texts))
+        computed = hashes_of(pa.array(texts, pa.string()).cast(type_)).tolist()
+        assert computed == hashes_of(pa.array(texts, pa.string())).tolist()
+        assert len(set(computed)) == len(set(texts))
         shuffled = chance.sample(range(len(texts)), len(texts))
-        taken = pa.array(["before", *(texts[each] for each in shuffled)]).cast(type_).slice(1)
-        assert hashes_of(taken).tolist() == [found[each] for each in shuffled]
-    # They are spread over all numbers, by which blocks and slices are found.
+        taken = pa.array(["before", *(texts[position] for position in shuffled)]).cast(type_).slice(1)
+        assert hashes_of(taken).tolist() == [computed[position] for position in shuffled]
+    # They are spread over all numbers, as blocks and slices are found by number.
     many = hashes_of(pa.array(range(100_000)))
     assert np.bincount((many >> np.uint64(60)).astype(int), minlength=16).min() > 5_500

@@ -51,7 +51,7 @@ def test_values_of_every_type_are_the_same_without_loops(kind: str) -> None:
     oid, modifier, texts = TYPES[kind]
     table = table_spec({"id": (23, -1), "v": (oid, modifier)}, ("id",))
     lines = [line([str(number), text]) for number, text in enumerate([None, *texts])]
-    for data in (*([each] for each in lines), lines, []):
+    for data in (*([copy_line] for copy_line in lines), lines, []):
         assert result(typed_without_loops, data, table) == result(typed, data, table)
 
 
@@ -62,8 +62,8 @@ def test_escaped_characters_are_the_same_without_loops() -> None:
     # The server does not escape these, and a reader takes them for themselves.
     lines.append(b"-1\t\\q\\.\t\\x41\n")
     assert result(typed_without_loops, lines, table) == result(typed, lines, table)
-    (there,) = typed_without_loops(iter(lines), table, None)
-    assert there.column("v").to_pylist() == [*texts, "q."]
+    (batch,) = typed_without_loops(iter(lines), table, None)
+    assert batch.column("v").to_pylist() == [*texts, "q."]
 
 
 @pytest.mark.parametrize("data", [b"1\t2", b"1\n", b"1\t2\t3\n", b"\n"])

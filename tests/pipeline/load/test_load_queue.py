@@ -25,7 +25,7 @@ class Held:
 
     def __init__(self) -> None:
         self.groups: list[list[TableName]] = []
-        self.go_on = threading.Event()
+        self.may_finish = threading.Event()
         self.is_closed = False
 
     def load(
@@ -33,7 +33,7 @@ class Held:
     ) -> Iterator[CopiedTable | CopyFailed]:
         self.groups.append(list(folders))
         self.is_wanted = is_wanted
-        assert self.go_on.wait(30)
+        assert self.may_finish.wait(30)
         for name in folders:
             yield CopyFailed(name, "tried", may_retry=False)
 
@@ -46,26 +46,26 @@ def names(count: int) -> list[TableName]:
 
 
 def test_tables_that_come_one_by_one_are_loaded_in_groups_two_at_a_time() -> None:
-    held, found = Held(), []
+    held, results = Held(), []
     with LoadQueue(cast(SnapshotCopy, held), threading.Event(), Limits()) as loader:
         for name in names(20):
             loader.add({name: LoadRequest(name.name, 1)})
         eventually(lambda: len(held.groups) == 2)
         assert [len(group) for group in held.groups] == [8, 8]
-        held.go_on.set()
+        held.may_finish.set()
 
-        def are_all_there() -> bool:
-            found.extend(loader.results(NOW))
-            return len(found) == 20
+        def are_all_loaded() -> bool:
+            results.extend(loader.results(NOW))
+            return len(results) == 20
 
-        eventually(are_all_there)
-    assert sorted(result.name for result in found) == sorted(names(20))
+        eventually(are_all_loaded)
+    assert sorted(result.name for result in results) == sorted(names(20))
     assert (len(held.groups), held.is_closed) == (3, True)
 
 
 def test_a_table_that_is_wanted_twice_before_its_load_is_loaded_once() -> None:
     held = Held()
-    held.go_on.set()
+    held.may_finish.set()
     with LoadQueue(cast(SnapshotCopy, held), threading.Event(), Limits()) as loader:
         for _ in range(3):
             loader.add({names(1)[0]: LoadRequest("t0", 1)})
@@ -98,16 +98,16 @@ def test_a_table_requested_twice_is_loaded_twice_one_after_another() -> None:
         loader.add({names(2)[1]: LoadRequest("t1", 1)})
         eventually(lambda: len(held.groups) == 2)
         assert held.groups == [[name], [names(2)[1]]]
-        held.go_on.set()
-        found: list[TableName] = []
+        held.may_finish.set()
+        loaded: list[TableName] = []
 
-        def are_there() -> bool:
-            found.extend(result.name for result in loader.results(NOW))
-            return len(held.groups) == 3 and len(found) >= 2
+        def are_both_loaded() -> bool:
+            loaded.extend(result.name for result in loader.results(NOW))
+            return len(held.groups) == 3 and len(loaded) >= 2
 
-        eventually(are_there)
+        eventually(are_both_loaded)
     # What came of the first wish counts no more.
-    assert sorted(found) == names(2)
+    assert sorted(loaded) == names(2)
 
 
 def test_partitions_are_returned_once_all_commits_before_their_snapshot_are_taken() -> None:
@@ -123,19 +123,19 @@ def test_partitions_are_returned_once_all_commits_before_their_snapshot_are_take
     copying = Copied()
     with LoadQueue(cast(SnapshotCopy, copying), threading.Event(), Limits()) as loader:
         loader.add({part: LoadRequest("t0", 1), whole: LoadRequest("t1", 2)})
-        found: list[TableName] = []
+        loaded: list[TableName] = []
 
         def take(taken: int) -> bool:
-            found.extend(result.name for result in loader.results(Lsn(taken)))
+            loaded.extend(result.name for result in loader.results(Lsn(taken)))
             return loader.waits_for_changes
 
         eventually(lambda: take(100))
         assert not take(101)
-        assert sorted(found) == [part, whole]
+        assert sorted(loaded) == [part, whole]
         # Another load of it is wanted before the copied rows are taken.
         loader.add({part: LoadRequest("t0", 1)})
         eventually(lambda: take(100))
         loader.add({part: LoadRequest("t0", 1)})
         eventually(lambda: len(copying.groups) == 3 and take(100))
         assert not take(101)
-        assert found.count(part) == 2
+        assert loaded.count(part) == 2

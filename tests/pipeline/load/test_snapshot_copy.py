@@ -89,13 +89,17 @@ def loading(
 
 
 def load(db: Database, storage: Path, *names: str, **options: Any) -> list[CopiedTable | CopyFailed]:
-    made = loading(db, storage, **options)
+    snapshot_copy = loading(db, storage, **options)
     oids: dict[str, int] = dict(db.connection.execute("SELECT relname, oid::bigint FROM pg_class").fetchall())
     wanted = [LoadRequest(f"t{number}", oids.get(name, 0)) for number, name in enumerate(names)]
     try:
-        return list(made.load({TableName("public", name): each for name, each in zip(names, wanted, strict=True)}))
+        return list(
+            snapshot_copy.load(
+                {TableName("public", name): request for name, request in zip(names, wanted, strict=True)}
+            )
+        )
     finally:
-        made.close()
+        snapshot_copy.close()
 
 
 def rows_of(storage: Path, loaded: CopiedTable | CopyFailed, folder: str = "t0") -> Counter[tuple[Any, ...]]:
@@ -104,7 +108,7 @@ def rows_of(storage: Path, loaded: CopiedTable | CopyFailed, folder: str = "t0")
     return Counter(row for columns in tables for row in zip(*columns, strict=True))
 
 
-def rows_there(db: Database, query: str) -> Counter[tuple[Any, ...]]:
+def server_rows(db: Database, query: str) -> Counter[tuple[Any, ...]]:
     return Counter(db.rows(query))
 
 
@@ -162,7 +166,7 @@ def test_a_load_has_the_published_rows(db: Database, tmp_path: Path, name: str, 
     listed = '"' + name.replace('"', '""') + '"'
     db.execute(f"CREATE PUBLICATION p FOR TABLE ONLY {listed} WITH (publish_via_partition_root = true)")
     (loaded,) = load(db, tmp_path, name)
-    assert rows_of(tmp_path, loaded) == rows_there(db, query)
+    assert rows_of(tmp_path, loaded) == server_rows(db, query)
 
 
 def test_a_server_without_ranges_of_places_is_read_in_parts_too(
@@ -182,7 +186,7 @@ def test_a_server_without_ranges_of_places_is_read_in_parts_too(
     assert len(query_parts(db18.connection, relation, ("p",), size=4 << 20)) > 5
     assert len(query_parts(db18.connection, relation, ("p",))) == 1
     (loaded,) = load(db18, tmp_path, "t")
-    assert rows_of(tmp_path, loaded) == rows_there(db18, "SELECT * FROM t WHERE id <> 3")
+    assert rows_of(tmp_path, loaded) == server_rows(db18, "SELECT * FROM t WHERE id <> 3")
 
 
 PUBLISHED = {
@@ -203,7 +207,7 @@ def test_a_load_has_what_the_publication_sends(
         f"CREATE PUBLICATION p {tables}{options}",
     )
     (loaded,) = load(db18, tmp_path, "t")
-    assert rows_of(tmp_path, loaded) == rows_there(db18, query)
+    assert rows_of(tmp_path, loaded) == server_rows(db18, query)
 
 
 DDL = {
@@ -295,11 +299,11 @@ def test_rows_that_the_role_may_not_read_stop_their_table_alone(db18: Database, 
         dsn = db18.server.dsn_as(role, db18.name)
         results = {result.name.name: result for result in load(db18, tmp_path, "secret", "filtered", "open", dsn=dsn)}
         assert isinstance(results["open"], CopiedTable)
-        for name, said in {"secret": "run GRANT SELECT ON public.secret", "filtered": "row-level security"}.items():
+        for name, message in {"secret": "run GRANT SELECT ON public.secret", "filtered": "row-level security"}.items():
             result = results[name]
             assert isinstance(result, CopyFailed)
             assert not result.may_retry
-            assert said in result.reason
+            assert message in result.reason
     finally:
         db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
@@ -354,8 +358,8 @@ def test_a_transaction_that_keeps_the_first_slot_waiting_is_named_too(
             writer.execute("INSERT INTO t VALUES (1)")
             thread = threading.Thread(target=lambda: replicate_with(given, heard, engine=SequentialEngine(), stop=stop))
             thread.start()
-            said = f"a new slot waits for the transaction of process {writer.info.backend_pid}"
-            eventually(lambda: any(said in text for text in heard.waits))
+            message = f"a new slot waits for the transaction of process {writer.info.backend_pid}"
+            eventually(lambda: any(message in text for text in heard.waits))
             assert any("pg_read_all_stats" in text for text in heard.waits) != sees_more
             stop.set()
             thread.join(20)
@@ -481,9 +485,9 @@ def test_a_rate_is_limited_with_few_sleeps(clock: list[float], monkeypatch: pyte
         clock[0] += seconds
 
     monkeypatch.setattr(time, "sleep", sleep)
-    before = clock[0]
+    start = clock[0]
     assert len(list(limit_rate((bytes(100) for _ in range(10_000)), 1e6))) == 10_000
-    assert clock[0] - before == pytest.approx(1, abs=0.02)
+    assert clock[0] - start == pytest.approx(1, abs=0.02)
     assert len(sleeps) <= 100
 
 
@@ -491,11 +495,11 @@ def test_a_table_that_has_the_name_of_another_one_at_the_snapshot_is_tried_again
     db18: Database, tmp_path: Path
 ) -> None:
     db18.execute("CREATE TABLE a (id int)", "CREATE TABLE b (id int)", "CREATE PUBLICATION p FOR TABLE a, b")
-    made = loading(db18, tmp_path)
+    snapshot_copy = loading(db18, tmp_path)
     oid = int(str(db18.value("SELECT 'a'::regclass::oid::bigint")))
     try:
-        (result,) = made.load({TableName("public", "b"): LoadRequest("b", oid)})
+        (result,) = snapshot_copy.load({TableName("public", "b"): LoadRequest("b", oid)})
     finally:
-        made.close()
+        snapshot_copy.close()
     assert isinstance(result, CopyFailed)
     assert result.may_retry

@@ -67,21 +67,21 @@ def hashed(text: str) -> str:
 
 
 def rows(storage: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    found = read_table(str(storage / "public" / table)).to_pylist()
-    return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
+    stored = read_table(str(storage / "public" / table)).to_pylist()
+    return sorted((tuple(row[name] for name in columns) for row in stored), key=repr)
 
 
 def clear_files(storage: Path) -> list[str]:
     """The files of a destination that have a value in clear, or an `infinity`, which only the nulled column has."""
-    found = []
+    paths = []
     for path in storage.rglob("*"):
         if path.is_file():
             text = path.read_bytes().decode("latin-1")
             if path.suffix == ".parquet":
                 text = str(pq.read_table(path).to_pylist())
             if "sesame" in text or "infinity" in text:
-                found.append(str(path.relative_to(storage)))
-    return found
+                paths.append(str(path.relative_to(storage)))
+    return paths
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
         )
         caught_up()
     big = hashed(str(db18.value("SELECT big FROM users WHERE id = 1")))
-    there = [
+    stored = [
         row[1:] for row in rows(tmp_path, "users", "_deleted", "id", "email", "phone", "big", "city") if not row[0]
     ]
-    assert there[0] == (1, hashed("sesame1"), None, big, "other")
-    assert (20, None, None, big, "city") in there
+    assert stored[0] == (1, hashed("sesame1"), None, big, "other")
+    assert (20, None, None, big, "city") in stored
     table = read_table(str(tmp_path / "public/users"))
     assert "secret" not in table.column_names
     assert table.schema.field("phone").type == pa.date32()
@@ -140,7 +140,7 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
     assert ("update_postimage", 1, hashed("sesame1"), None) in rows(
         tmp_path, "users~changes", "_change_type", "id", "email", "phone"
     )
-    assert [each.result for each in verify(db18.settings, Storage(str(tmp_path)), with_values=True)] == ["equal"]
+    assert [verdict.result for verdict in verify(db18.settings, Storage(str(tmp_path)), with_values=True)] == ["equal"]
 
     # As `resync` does it, which gets no file.
     assert resync(db18.settings, Storage(str(tmp_path)), [USERS]) is False
@@ -183,7 +183,7 @@ def test_a_key_of_hashes_and_rows_without_a_key(db18: Database, tmp_path: Path) 
     }
     assert rows(tmp_path, "log", "who", "at") == sorted([(hashed("sesame0"), None)] + [(hashed("sesame1"), None)] * 3)
     assert clear_files(tmp_path) == []
-    assert {each.result for each in verify(db18.settings, Storage(str(tmp_path)))} == {"equal"}
+    assert {entry.result for entry in verify(db18.settings, Storage(str(tmp_path)))} == {"equal"}
     log = next(path for path in (tmp_path / "public/users").glob("*.parquet"))
     damaged = pq.read_table(log)
     assert damaged.num_rows
@@ -194,7 +194,7 @@ def test_a_key_of_hashes_and_rows_without_a_key(db18: Database, tmp_path: Path) 
         f"ALTER PUBLICATION {db18.value('SELECT pubname FROM pg_publication')} SET (publish = 'insert, update, delete, truncate')",
     )
     (verdict,) = verify(db18.settings, Storage(str(tmp_path)), [USERS], patience=10)
-    assert (verdict.result, [each.key for each in verdict.examples]) == ("different", [{"email": hashed("sesame1")}])
+    assert (verdict.result, [entry.key for entry in verdict.examples]) == ("different", [{"email": hashed("sesame1")}])
 
 
 def stopped(db: Database, storage: Path, **options: Any) -> str:
@@ -218,7 +218,7 @@ def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> Non
         assert clear_files(tmp_path) == []
     with pytest.raises(ConfigError, match=r"config: public\.users has no published column email; did you mean mail\?"):
         replicate_once(db18, tmp_path, config=config())
-    # Another column has the name: nothing tells that the first one has not to be masked any more.
+    # Another column has the name: nothing proves that the first column may be stored in clear.
     db18.execute(
         "ALTER TABLE users ADD COLUMN email text", "INSERT INTO users (id, mail, email) VALUES (51, 'sesame', 'sesame')"
     )
@@ -404,9 +404,9 @@ def test_changes_are_taken_only_with_the_columns_that_are_known() -> None:
             {"op": "delete", "before": {"id": "2"}},
         ],
     )
-    (found,) = masking.masked([batch.slice(1)])
-    assert found.relation.names == ("id", "a", "b")
-    assert plain(found) == [
+    (masked,) = masking.masked([batch.slice(1)])
+    assert masked.relation.names == ("id", "a", "b")
+    assert plain(masked) == [
         ("insert", None, {"id": "1", "a": hashed("sesame"), "b": None}),
         ("truncate", None, None),
         ("update", {"id": "1", "a": None, "b": None}, {"id": "2", "b": None}),

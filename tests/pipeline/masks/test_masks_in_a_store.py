@@ -107,12 +107,12 @@ def test_no_value_is_in_clear_and_all_others_are_right(
     store.trouble = lambda method, path: None
     assert marked > 3
     names = ("id", "email", "phone", "big", "town", "more")
-    found = logicalrep.read(URI, "users", storage_options=store.options).arrow().to_pylist()
+    rows = logicalrep.read(URI, "users", storage_options=store.options).arrow().to_pylist()
     expected = db18.rows("SELECT id, email, big, town, more FROM users")
-    assert {tuple(row[name] for name in names) for row in found} == {
+    assert {tuple(row[name] for name in names) for row in rows} == {
         (id_, _hashed(email), None, _hashed(big), town, more) for id_, email, big, town, more in expected
     }
-    assert len(found) == len(expected) > 0
+    assert len(rows) == len(expected) > 0
     assert {verdict.result for verdict in verify(db18.settings, Storage(URI, store.options))} == {"equal"}
     shown = [key for key, text in _contents(store) if "sesame" in text.replace("sesame no secret", "")]
     assert shown == []

@@ -70,7 +70,7 @@ def test_names_of_another_destination_are_not_used(
     with edited(lake / "_logicalrep/destination.json") as place:
         place[what] = foreign
     db18.execute("UPDATE t SET v = 'more' WHERE id = 1")
-    before = db18.rows(SLOTS), db18.rows("SELECT pubname FROM pg_publication ORDER BY 1")
+    server_names = db18.rows(SLOTS), db18.rows("SELECT pubname FROM pg_publication ORDER BY 1")
     place_and_server = ["--dsn", db18.dsn, "--to", str(lake)]
     for command in (
         ["replicate", "--once"],
@@ -83,7 +83,7 @@ def test_names_of_another_destination_are_not_used(
         capsys.readouterr()
         assert main([*command, *place_and_server]) == 1, command
         assert f"[NAME_UNCONFIRMED] {lake} names the {what} '{foreign}'" in capsys.readouterr().err
-        assert (db18.rows(SLOTS), db18.rows("SELECT pubname FROM pg_publication ORDER BY 1")) == before
+        assert (db18.rows(SLOTS), db18.rows("SELECT pubname FROM pg_publication ORDER BY 1")) == server_names
     replicate_once(db18, other)
     assert find_differences(db18.dsn, str(other), ["public.t"]) == {}
 
@@ -123,12 +123,12 @@ def test_a_mask_that_is_taken_off_at_the_destination_stays(
     ]
     for edit in edits:
         path.write_text(json.dumps({**json.loads(whole), **edit}))
-        before = sorted(Storage(str(lake)).list("_logicalrep"))
+        paths = sorted(Storage(str(lake)).list("_logicalrep"))
         for command in (["resync", "public.t"], ["resync", "public.t", "--where", "id < 5"], ["resync", "--all"]):
             assert main([*command, *place_and_server]) == 1
             assert "[CONFIG_MISSING] columns of public.t are masked or left out" in capsys.readouterr().err
             # A later run does not load what was refused.
-            assert sorted(Storage(str(lake)).list("_logicalrep")) == before
+            assert sorted(Storage(str(lake)).list("_logicalrep")) == paths
         assert main(["resync", "--all", "--config", str(config), *place_and_server]) == 0
         assert read_table(str(lake / "public/t")).column("v").to_pylist() == [None] * 9
     assert not [file for file in lake.rglob("*.parquet") if b"secret" in file.read_bytes()]
@@ -183,7 +183,7 @@ def run_all_commands(db: Database, tmp_path: Path, change: Callable[[Path], str]
     secret.parent.mkdir(exist_ok=True)
     secret.write_text("untouched")
     guard = f"SELECT slot_name, confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = 'guard_{db.name}'"
-    before = db.rows(guard)
+    guarded = db.rows(guard)
     what = change(lake)
     for command in COMMANDS:
         options = ["--format", format_] if command[0] == "replicate" else []
@@ -193,7 +193,7 @@ def run_all_commands(db: Database, tmp_path: Path, change: Callable[[Path], str]
             raise AssertionError(f"{command} after {what}") from error
         assert code in EXIT_CODES, (command, what)
         assert db.value("SELECT is_called FROM ran") is False, (command, what)
-        assert db.rows(guard) == before, (command, what)
+        assert db.rows(guard) == guarded, (command, what)
         assert db.value("SELECT count(*) FROM pg_publication WHERE pubname = 'guard'") == 1, (command, what)
         assert db.value("SELECT count(*) FROM t") == 9, (command, what)
     assert secret.read_text() == "untouched", what
@@ -255,7 +255,7 @@ def test_no_command_obeys_a_changed_destination(db18: Database, tmp_path: Path, 
 def test_buffered_changes_are_masked_as_the_operator_says(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table whose description has no masks any more, and that seems to catch up after a load."""
+    """A table whose description has lost its masks, and that seems to catch up after a load."""
     db18.execute(*TABLE)
     config = {"tables": {"t": {"masked": {"v": "nulled"}}}}
     replicate_once(db18, tmp_path, config=config)

@@ -50,8 +50,8 @@ def test_a_table_is_reloaded_by_the_process_that_runs(shop: Database, tmp_path: 
         shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
         eventually(lambda: State.read(storage).tables["public.orders"].load != load)
         caught_up()
-        found = query_status(shop.settings, storage)
-        assert found.is_running
+        status = query_status(shop.settings, storage)
+        assert status.is_running
         with pytest.raises(SlotError, match="in use by process"):
             drop(shop.settings, storage, deletes_tables=False)
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
@@ -112,10 +112,10 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
         replicate_with(as_role, Observers(), engine=SequentialEngine())
         with db18.writer() as other, other.transaction():
             other.execute("INSERT INTO t VALUES (2)")
-            found = query_status(as_role.connection, Storage(str(tmp_path)))
-            assert found.oldest_transaction is not None
-            assert found.oldest_transaction.startswith(f"process {other.info.backend_pid}")
-            assert found.oldest_transaction_since is None
+            status = query_status(as_role.connection, Storage(str(tmp_path)))
+            assert status.oldest_transaction is not None
+            assert status.oldest_transaction.startswith(f"process {other.info.backend_pid}")
+            assert status.oldest_transaction_since is None
         # The rows of a partition that is made as one are sent; these have to be read.
         db18.execute(
             "CREATE TABLE t_2 (LIKE t INCLUDING ALL)",
@@ -142,14 +142,14 @@ def test_a_table_is_removed_and_comes_back(shop: Database, tmp_path: Path) -> No
     replicate_once(shop, tmp_path)
     orders = delta_rows(str(tmp_path / "public/orders"))
     shop.execute("DELETE FROM orders WHERE id < 100", "DELETE FROM customer WHERE id < 100")
-    others = [TableName("public", "customer"), TableName("public", "audit")]
-    replicate_once(shop, tmp_path, tables=tuple(others))
+    tables = [TableName("public", "customer"), TableName("public", "audit")]
+    replicate_once(shop, tmp_path, tables=tuple(tables))
     assert list(State.read(Storage(str(tmp_path))).tables) == ["public.audit", "public.customer"]
     assert find_differences(shop.dsn, str(tmp_path), ["public.customer", "public.audit"]) == {}
     assert delta_rows(str(tmp_path / "public/orders")) == orders
     replicate_once(shop, tmp_path)
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
-    replicate_once(shop, tmp_path, tables=tuple(others))
+    replicate_once(shop, tmp_path, tables=tuple(tables))
     shutil.rmtree(tmp_path / "public/orders")
     replicate_once(shop, tmp_path)
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
@@ -159,12 +159,12 @@ def test_nothing_is_lost_before_the_first_start(
     shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     query_unmet(settings(shop, tmp_path))
-    found = query_status(shop.settings, Storage(str(tmp_path)))
-    assert (found.lost, found.has_begun, found.tables) == (None, False, {})
+    status = query_status(shop.settings, Storage(str(tmp_path)))
+    assert (status.lost, status.has_begun, status.tables) == (None, False, {})
     assert main(["status", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
-        said
+        output
         == "replication has not started: logicalrep replicate creates the publication and the slot, and loads tables\n"
     )
     replicate_once(shop, tmp_path)
@@ -212,9 +212,9 @@ def test_status_and_drop_on_the_command_line(
     assert main(["status", *where]) == 0
     assert "public.orders    following" in capsys.readouterr().out
     assert main(["status", "--json", *where]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["is_running"], found["lost"]) == (False, None)
-    assert found["tables"]["public.orders"]["state"] == found["tables"]["public.orders"]["phase"] == "following"
+    status = json.loads(capsys.readouterr().out)
+    assert (status["is_running"], status["lost"]) == (False, None)
+    assert status["tables"]["public.orders"]["state"] == status["tables"]["public.orders"]["phase"] == "following"
     shop.execute("ALTER TABLE customer RENAME TO client")
     replicate_once(shop, lake)
     write_deltalake(str(lake / "of_others"), pa.table({"a": [1]}))
@@ -223,7 +223,7 @@ def test_status_and_drop_on_the_command_line(
     assert main(["drop", "--delete-tables", "--yes", *where]) == 0
     assert "deleted the folder public/customer, of an earlier table" in capsys.readouterr().out
     assert shop.value("SELECT count(*) FROM pg_publication") == 0
-    assert shop.value(f"SELECT count(*) FROM pg_replication_slots WHERE slot_name = '{found['slot']}'") == 0
+    assert shop.value(f"SELECT count(*) FROM pg_replication_slots WHERE slot_name = '{status['slot']}'") == 0
     assert [path.name for path in lake.iterdir()] == ["of_others"]
     assert DeltaTable(str(lake / "of_others")).to_pyarrow_table().num_rows == 1
 
@@ -235,17 +235,17 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     long_ago = replace(State.read(storage), commit_timestamp="2020-01-01T00:00:00+00:00")
     States(storage).write(long_ago)
     shop.execute("CHECKPOINT")
-    found = query_status(shop.settings, storage)
-    assert found.lag_bytes
-    assert found.lag_seconds is not None
-    assert found.lag_seconds < 60
-    # What a process that was killed had copied is held by nobody any more.
+    status = query_status(shop.settings, storage)
+    assert status.lag_bytes
+    assert status.lag_seconds is not None
+    assert status.lag_seconds < 60
+    # Nobody holds the copy of a process that was killed.
     progress = LoadProgress(6630, 10_000, "2026-01-01T00:00:00+00:00")
     orders = replace(long_ago.tables["public.orders"], phase=Phase.COPYING, progress=progress)
     States(storage).write(replace(long_ago, tables={**long_ago.tables, "public.orders": orders}))
     assert not query_status(shop.settings, storage).is_running
     assert query_status(shop.settings, storage).tables["public.orders"]["progress"] is None
-    # While the server is idle the time goes on.
+    # While the server is idle the reported time advances.
     with replicate_meanwhile(shop, tmp_path, limits=Limits(idle_checkpoint_seconds=0.0)) as caught_up:
         caught_up()
         first = State.read(storage)
@@ -275,11 +275,11 @@ def test_status_while_a_table_loads(
 
         eventually(lambda: 0 < int(progress().get("rows", 0)) < 4000)
         assert main(["status", "--json", *where]) == 0
-        found = json.loads(capsys.readouterr().out)
-        seen = found["tables"]["public.large"]["progress"]
+        status = json.loads(capsys.readouterr().out)
+        seen = status["tables"]["public.large"]["progress"]
         assert 0 < seen["rows"] < seen["estimate"] == 4000
         # The snapshot is that which the server says is held.
-        for since in (seen["snapshot_since"], found["load_snapshot"]):
+        for since in (seen["snapshot_since"], status["load_snapshot"]):
             assert abs(datetime.fromisoformat(since) - began) < timedelta(seconds=60)
         assert main(["status", *where]) == 0
         assert re.search(
@@ -290,7 +290,7 @@ def test_status_while_a_table_loads(
         assert State.read(Storage(str(tmp_path))).tables["public.large"].progress is None
 
 
-class Told(Observer):
+class PauseCounter(Observer):
     """Counts how often a process says that it has stopped."""
 
     def __init__(self) -> None:
@@ -305,9 +305,9 @@ class Told(Observer):
 def test_a_paused_place_is_stopped_until_it_is_resumed(
     shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    storage, where, told = Storage(str(tmp_path)), ["--dsn", shop.dsn, "--to", str(tmp_path)], Told()
+    storage, where, pause_counter = Storage(str(tmp_path)), ["--dsn", shop.dsn, "--to", str(tmp_path)], PauseCounter()
     replicate_once(shop, tmp_path)
-    found = State.read(storage)
+    state = State.read(storage)
     assert main(["pause", *where]) == 0
     shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
     assert main(["replicate", "--once", *where]) == 3
@@ -322,33 +322,33 @@ def test_a_paused_place_is_stopped_until_it_is_resumed(
 
     def answers(seconds: int) -> None:
         """Wait until the process has received all that there is, and has answered this much later."""
-        head, now = shop.rows("SELECT pg_current_wal_flush_lsn(), now()")[0]
-        until = f"sent_lsn >= '{head}' AND reply_time > '{now}'::timestamptz + interval '{seconds} s'"
+        head, time_now = shop.rows("SELECT pg_current_wal_flush_lsn(), now()")[0]
+        until = f"sent_lsn >= '{head}' AND reply_time > '{time_now}'::timestamptz + interval '{seconds} s'"
         eventually(lambda: shop.value(f"SELECT count(*) FROM pg_stat_replication WHERE {until}") == 1)
 
     def stands_still() -> None:
         # The last acknowledgement may be on its way.
         answers(1)
-        before = slot()
+        slot_before = slot()
         answers(3)
-        assert slot() == before
+        assert slot() == slot_before
 
     # A process that starts afterwards is stopped too, and holds the slot.
-    with replicate_meanwhile(shop, tmp_path, told) as caught_up:
-        eventually(lambda: told.pauses == 1)
+    with replicate_meanwhile(shop, tmp_path, pause_counter) as caught_up:
+        eventually(lambda: pause_counter.pauses == 1)
         stands_still()
-        assert State.read(storage) == found
+        assert State.read(storage) == state
         assert query_status(shop.settings, storage).paused_since == read_paused_since(storage) is not None
         assert resume(storage)
         caught_up()
         assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
         # It takes up a pause while it runs.
         assert pause(storage)
-        eventually(lambda: told.pauses == 2)
-        found = State.read(storage)
+        eventually(lambda: pause_counter.pauses == 2)
+        state = State.read(storage)
         shop.execute("DELETE FROM orders WHERE id < 100")
         stands_still()
-        assert State.read(storage) == found
+        assert State.read(storage) == state
     assert main(["status", *where]) == 0
     assert "paused since" in capsys.readouterr().out
     assert main(["resume", *where]) == 0

@@ -30,15 +30,15 @@ def test_the_commands_of_the_pages(
         for line in block.splitlines()
     ]
     commands = [[shop.dsn if word == "$DSN" else word for word in line[1:]] for line in lines]
-    replicate, status, resync_one, verify, resync_rows, resync_partition, skip, pause, *others = commands
-    resume, drop, resync_all, failover, new_server, *slot = others
+    replicate, status, resync_one, verify, resync_rows, resync_partition, skip, pause, *last_commands = commands
+    resume, drop, resync_all, failover, new_server, *slot = last_commands
     create, show, advance, drop_slot = slot
 
     def run(command: list[str], code: int = 0) -> str:
-        found = main(command)
-        said = capsys.readouterr()
-        assert found == code, said.err
-        return said.out + said.err
+        exit_code = main(command)
+        output = capsys.readouterr()
+        assert exit_code == code, output.err
+        return output.out + output.err
 
     run(replicate)
     shop.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")

@@ -92,21 +92,23 @@ def without(condition: pc.Expression, rows: pa.Table) -> pa.Table:
 
 def with_changed(column: str, condition: pc.Expression, rows: pa.Table) -> pa.Table:
     """Return rows with another text in a column where a condition holds."""
-    rest, those = rows.filter(~condition), rows.filter(condition)
+    rest, matching = rows.filter(~condition), rows.filter(condition)
     number = rows.schema.get_field_index(column)
-    return pa.concat_tables([rest, those.set_column(number, rows.field(number), pa.repeat("damaged", len(those)))])
+    return pa.concat_tables(
+        [rest, matching.set_column(number, rows.field(number), pa.repeat("damaged", len(matching)))]
+    )
 
 
 def with_copies(key: str, condition: pc.Expression, add: int, rows: pa.Table) -> pa.Table:
     """Return rows and copies of those for which a condition holds, with other keys."""
-    those = rows.filter(condition)
+    matching = rows.filter(condition)
     number = rows.schema.get_field_index(key)
-    keys = pc.add(those[key], add).cast(rows.schema.field(key).type)
-    return pa.concat_tables([rows, those.set_column(number, rows.field(number), keys)])
+    keys = pc.add(matching[key], add).cast(rows.schema.field(key).type)
+    return pa.concat_tables([rows, matching.set_column(number, rows.field(number), keys)])
 
 
 def damaged_in_all_ways(rows: pa.Table) -> pa.Table:
-    """Return rows of which some are missing, changed, stale and twice there: below 100, and likewise from 500 on."""
+    """Return the rows with some missing, changed, stale and duplicate rows: below 100, and likewise from 500 on."""
     key = pc.field("id")
     rows = without(pc.is_in(key, pa.array([10, 11, 510])), rows)
     rows = with_changed("v", pc.is_in(key, pa.array([20, 21, 520])), rows)
@@ -131,7 +133,7 @@ def is_kept(row: dict[str, Any]) -> bool:
 
 
 class Pickling(SequentialEngine):
-    """An engine whose items and results go to other processes and back, as far as pickle can tell."""
+    """An engine that pickles and unpickles its items and results, as for another process."""
 
     def run(self, function: Callable[[Any], Any], items: Sequence[Any], nbytes: int) -> list[Any]:
         function, items = pickle.loads(pickle.dumps((function, list(items))))
@@ -157,7 +159,7 @@ def test_rows_of_a_condition_are_mended_and_no_others(
     has_history = (tmp_path / "public/t~history").exists()
     if has_history:
         damage(tmp_path, "public/t~history", damaged_in_all_ways)
-    before = rows_now(tmp_path)
+    rows_before = rows_now(tmp_path)
     assert not resync_part(db18.settings, Storage(str(tmp_path)), T, parse_condition("id < 500"))
     db18.execute("UPDATE t SET v = 'new' WHERE id IN (9, 20, 509, 999)", "DELETE FROM t WHERE id IN (50, 998)")
     observer = RowCounter()
@@ -168,10 +170,10 @@ def test_rows_of_a_condition_are_mended_and_no_others(
     assert load_name(tmp_path, "public/t") == load
     assert requests_at(Storage(str(tmp_path))) == []
     right = [(i, "new" if i in (9, 20) else "old") for i in range(1, 500) if i != 50]
-    others = [(i, "new" if i in (509, 999) else v) for i, v in before if i >= 500 and i != 998]
-    assert len(set(others)) < len(others)
-    assert rows_now(tmp_path) == sorted([*right, *others])
-    assert rows_now(tmp_path, "public/t~history" if has_history else "public/t") == sorted([*right, *others])
+    other_rows = [(i, "new" if i in (509, 999) else v) for i, v in rows_before if i >= 500 and i != 998]
+    assert len(set(other_rows)) < len(other_rows)
+    assert rows_now(tmp_path) == sorted([*right, *other_rows])
+    assert rows_now(tmp_path, "public/t~history" if has_history else "public/t") == sorted([*right, *other_rows])
     if options.get("table_settings") is ALL_COMPANIONS:
         marked = {row["id"] for row in read_table(str(tmp_path / "public/t")).to_pylist() if row["_deleted"]}
         assert marked == {-440, -60, 50, 998}
@@ -179,8 +181,8 @@ def test_rows_of_a_condition_are_mended_and_no_others(
     # Later changes find the rows that they change.
     db18.execute("UPDATE t SET v = 'later' WHERE id IN (10, 20, 30)", "DELETE FROM t WHERE id = 11")
     run(db18, tmp_path, **options)
-    later = [(i, "later" if i in (10, 20, 30) else v) for i, v in right if i != 11]
-    assert rows_now(tmp_path) == sorted([*later, *others])
+    updated = [(i, "later" if i in (10, 20, 30) else v) for i, v in right if i != 11]
+    assert rows_now(tmp_path) == sorted([*updated, *other_rows])
     assert load_name(tmp_path, "public/t") == load
 
 
@@ -198,7 +200,7 @@ CHANGES = (
     "UPDATE t SET v = 'changed {0}' WHERE id % 17 = {0} % 17 AND id > 60",
     "DELETE FROM t WHERE id = 100 + {0}",
     "INSERT INTO t VALUES (5000 + {0}, 'new'), (-5000 - {0}, 'new')",
-    # A key of a row that was stale, and one that comes again.
+    # The key of a row that was stale, and a key that is inserted again.
     "INSERT INTO t VALUES (-60, 'here now') ON CONFLICT (id) DO UPDATE SET v = 'here again'",
     "DELETE FROM t WHERE id = 50",
     "INSERT INTO t VALUES (50, 'again {0}')",
@@ -207,11 +209,11 @@ CHANGES = (
 
 
 def change(db: Database, number: int) -> None:
-    db.execute(*(each.format(number) for each in CHANGES))
+    db.execute(*(statement.format(number) for statement in CHANGES))
 
 
 def stale_and_missing(rows: pa.Table) -> pa.Table:
-    """Return rows of which some are missing or stale, which no change of `CHANGES` needs."""
+    """Return the rows with some missing or stale; no change of `CHANGES` needs these."""
     key = pc.field("id")
     return with_copies("id", key == 41, -100, without(pc.is_in(key, pa.array([10, 11])), rows))
 
@@ -287,7 +289,7 @@ def test_kills_at_each_write(
                 break
             except Killed:
                 pass
-    assert sum(each.rows > 0 for each in observers) > 3
+    assert sum(observer.rows > 0 for observer in observers) > 3
     run(db18, tmp_path, table_settings=kept)
     assert companion_differences(db18, tmp_path, ["public.t"], kept, counts_versions=False) == {}
     assert requests_at(Storage(str(tmp_path))) == []
@@ -346,14 +348,14 @@ def test_a_partition_of_a_table_is_mended_alone(
     # A third of the rows are damaged, and each has a stale one beside it.
     third = pc.is_in(pc.field("id"), pa.array(range(0, 800, 6)))
     damage(tmp_path, "public/root", lambda rows: with_copies("id", pc.scalar(True), 1, with_changed("v", third, rows)))
-    before = keyed_rows(tmp_path)
-    there = db18.rows("SELECT id, kind FROM leaf")
+    rows_before = keyed_rows(tmp_path)
+    leaf_keys = db18.rows("SELECT id, kind FROM leaf")
     where = ["--dsn", db18.dsn, "--to", str(tmp_path), "--publication", "p"]
     assert main(["resync", "leaf", *where]) == 0
     # Keys that the server has in no partition go with them.
-    known = {*db18.rows("SELECT id, kind FROM root")}
-    expected = {key: v for key, v in before.items() if key in known} | dict.fromkeys(there, "old")
-    assert expected != before
+    root_keys = {*db18.rows("SELECT id, kind FROM root")}
+    expected = {key: v for key, v in rows_before.items() if key in root_keys} | dict.fromkeys(leaf_keys, "old")
+    assert expected != rows_before
     assert keyed_rows(tmp_path) == expected
     # A condition tells a part of a partition.
     of_other = db18.rows("SELECT id, kind FROM other WHERE id < 400")
@@ -365,9 +367,9 @@ def test_a_partition_of_a_table_is_mended_alone(
 
 def keyed_rows(storage: Path) -> dict[tuple[object, ...], str]:
     rows = read_table(str(storage / "public/root")).to_pylist()
-    found: dict[tuple[object, ...], str] = {(row["id"], row["kind"]): row["v"] for row in rows}
-    assert len(found) == len(rows)
-    return found
+    texts: dict[tuple[object, ...], str] = {(row["id"], row["kind"]): row["v"] for row in rows}
+    assert len(texts) == len(rows)
+    return texts
 
 
 UNKNOWN = {
@@ -429,7 +431,7 @@ CAST = (
     "CREATE OPERATOR {schema}.< (LEFTARG = {schema}.en, RIGHTARG = {schema}.en, FUNCTION = {schema}.less)",
     "CREATE TABLE {schema}.t (e {schema}.en, n {schema}.checked, v text, PRIMARY KEY (e, n))",
 )
-"""Types of which a cast, a CHECK and operators call a function that notes which role it ran as."""
+"""Types whose cast, CHECK and operators call a function that records its role."""
 
 
 def test_no_code_of_the_owner_of_a_keys_types_runs(db18: Database, tmp_path: Path) -> None:
@@ -493,7 +495,7 @@ def test_requests_that_no_command_writes_are_refused_each_with_a_line(db18: Data
         assert len(warned.warnings) == 1, name
         warnings += warned.warnings
     assert all("a request was invalid, and was deleted" in text and "object has no" not in text for text in warnings)
-    # Requests of the right form, for a table that is not stopped, with a new slot, and for one that is not replicated.
+    # Valid requests: for a table that is not stopped, with a new slot, and for a table that is not replicated.
     request_skip(Storage(str(tmp_path)), T, Lsn(5))
     resync(db18.settings, Storage(str(tmp_path)), [], new_slot=True)
     warned = Warned()

@@ -34,7 +34,7 @@ T = TableName("public", "t")
 ALL = TableSettings(history=True, append=True)
 
 
-class Said(Observer):
+class RecordedEvents(Observer):
     def __init__(self) -> None:
         self.warnings: list[str] = []
         self.failures: Counter[str] = Counter()
@@ -73,7 +73,7 @@ def stopped(db: Database, storage: Path, **options: TableSettings) -> str:
 
 
 def make_bad_commit(db: Database) -> None:
-    """Commit rows that a date column does not take and one that it does, between others."""
+    """Commit rows that a date column rejects and a row that it accepts, between other commits."""
     db.execute(
         "INSERT INTO t VALUES (2, '2020-01-02')",
         "BEGIN",
@@ -97,8 +97,8 @@ def lacking(db: Database) -> Counter[tuple[object, ...]]:
 def test_it_is_skipped_while_it_runs(
     db: Database, tmp_path: Path, settings: TableSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    storage, said = Storage(str(tmp_path)), Said()
-    with replicate_meanwhile(db, tmp_path, said, table_settings=settings) as caught_up:
+    storage, events = Storage(str(tmp_path)), RecordedEvents()
+    with replicate_meanwhile(db, tmp_path, events, table_settings=settings) as caught_up:
         caught_up()
         make_bad_commit(db)
         eventually(lambda: State.read(storage).tables["public.t"].state == "stopped")
@@ -120,10 +120,10 @@ def test_it_is_skipped_while_it_runs(
     assert delta_rows(f"{tmp_path}/public/t") == lacking(db)
     assert find_differences(db.dsn, str(tmp_path), ["public.other"]) == {}
     assert f"the commit {lsn} of public.t was skipped, as requested: the table lacks its 2 changes" in "; ".join(
-        said.warnings
+        events.warnings
     )
     assert "the table lacks its 2 changes" in caplog.text
-    assert said.failures == {"changes": 1}
+    assert events.failures == {"changes": 1}
     assert "logicalrep.stopped" not in read_properties(str(tmp_path / "public/t"))
     if settings.history:
         changes = read_table(f"{tmp_path}/public/t~changes")
@@ -138,8 +138,8 @@ def test_it_is_skipped_while_it_runs(
     resync(db.settings, storage, [T])
     replicate_once(db, tmp_path, table_settings=settings)
     assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
-    left = State.read(storage).tables["public.t"].skipped
-    assert [each["folders"] for each in left] == (
+    skipped = State.read(storage).tables["public.t"].skipped
+    assert [commit["folders"] for commit in skipped] == (
         [["public/t~changes", "public/t~history"]] if settings.history else []
     )
 

@@ -41,7 +41,7 @@ def test_a_table_that_differs_in_case_alone_stays_in_the_folder_of_its_schema() 
     for name in ("orders", "items", "Orders"):
         taken.append(table_folder(TableName("Sales", name), taken))
     assert taken[1:] == ["~53ales/orders", "~53ales/items", "~53ales/~4Frders"]
-    # A schema whose folder was its own name before goes on with it.
+    # A schema whose folder had the schema's own name keeps that folder.
     assert table_folder(TableName("Sales", "items"), ["Sales/items2", "sales/orders"]) == "Sales/items"
     assert table_folder(TableName("Sales", "orders"), ["Sales/items", "sales/orders"]) == "~53ales/orders"
 
@@ -56,9 +56,9 @@ def test_tables_with_odd_names_are_read_back(tmp_path: Path, name: str) -> None:
         history.insert()
         apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     log.write_checkpoint()
-    found = DeltaLog.open(storage, folder)
-    assert found is not None
-    assert found.files.keys() == log.files.keys()
+    opened = DeltaLog.open(storage, folder)
+    assert opened is not None
+    assert opened.files.keys() == log.files.keys()
     assert DeltaTable(tmp_path / "a destination" / folder).to_pyarrow_table().num_rows == len(history.rows)
     assert [path.name for path in tmp_path.iterdir()] == ["a destination"]
 

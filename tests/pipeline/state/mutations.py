@@ -16,7 +16,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def mutations(content: Any, values: tuple[Any, ...] = VALUES) -> Iterator[tuple[str, Any]]:
-    """Yield copies of a JSON value in which one value is another one, is absent or has another key, with its path."""
+    """Yield copies of a JSON value with one value replaced, removed or under another key, and the path of that value."""
     for path in _paths(content):
         for value in values:
             yield f"{path} = {value!r:.40}", _changed(content, path, value)
@@ -42,7 +42,7 @@ def _changed(content: Any, path: tuple[str | int, ...], value: Any, how: str = "
     if how == "value":
         parent[path[-1]] = value
         return copied
-    found = parent.pop(path[-1])
+    previous = parent.pop(path[-1])
     if how == "renamed" and isinstance(parent, dict):
-        parent[f"{path[-1]}{SQL}"] = found
+        parent[f"{path[-1]}{SQL}"] = previous
     return copied

@@ -176,8 +176,8 @@ class Destination:
         self.db.execute(f"SELECT pg_copy_logical_replication_slot('{slot}_saved', '{slot}')")
 
     def _slot(self) -> str:
-        found: str = json.loads((self.folder / "later/lake/_logicalrep/destination.json").read_text())["slot"]
-        return found
+        slot: str = json.loads((self.folder / "later/lake/_logicalrep/destination.json").read_text())["slot"]
+        return slot
 
     def save_slot(self) -> None:
         """Save the slot's position, for `put_back`."""
@@ -185,12 +185,12 @@ class Destination:
 
     def paths(self) -> list[str]:
         """Return the paths of all files and folders at both times."""
-        found = {
+        files = {
             path.relative_to(root).as_posix()
             for root in (self.folder / "before/lake", self.folder / "later/lake")
             for path in root.rglob("*")
         }
-        return sorted(found) + (["catalog.db"] if self._catalog.exists() else [])
+        return sorted(files) + (["catalog.db"] if self._catalog.exists() else [])
 
     def restore(self, path: str, *, is_deleted: bool) -> None:
         """Restore a file or a folder to what it was before, or delete it."""

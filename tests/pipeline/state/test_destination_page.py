@@ -39,7 +39,7 @@ def keys_of(section: str, column: str = "key") -> set[str]:
 
 
 def files() -> list[str]:
-    """Return the files below `_logicalrep/` in the list of all, and those of ours in a table's folder."""
+    """Return the page's files below `_logicalrep/`, and our files in a table's folder."""
     _, _, rows = PAGE.partition("| file | written | read |\n| --- | --- | --- |\n")
     return [name for name in re.findall(r"(?m)^\| `(.*?)`", rows.partition("\n\n")[0]) if not name.endswith("/")]
 
@@ -62,10 +62,10 @@ def test_files_have_the_keys_of_the_page() -> None:
     sections = [name.strip("`") for name in SECTIONS if name.startswith("`") and name.endswith(".json`")]
     assert {name for name in files() if name.endswith(".json")} - {"_logicalrep/state.json"} == set(sections)
     for name in sections:
-        found = {key for path, content in written.items() if one_of([name]).fullmatch(path) for key in content}
+        keys = {key for path, content in written.items() if one_of([name]).fullmatch(path) for key in content}
         # The other kinds of requests.
-        found |= {"resync", "part"} if "requests" in name else set()
-        assert found == keys_of(f"`{name}`"), name
+        keys |= {"resync", "part"} if "requests" in name else set()
+        assert keys == keys_of(f"`{name}`"), name
 
 
 def test_stored_objects_have_the_keys_of_the_page() -> None:

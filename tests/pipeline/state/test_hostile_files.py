@@ -1,4 +1,4 @@
-"""Files below `_logicalrep/` of which somebody changed a value: each is read, or is an error that names the file."""
+"""Files below `_logicalrep/` with a changed value: replicate reads each file or raises an error that names it."""
 
 from __future__ import annotations
 

@@ -130,12 +130,12 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     place = json.loads((tmp_path / "delta/_logicalrep/destination.json").read_text())
     assert place == {**identity, "format": 1, "table_format": "delta", "catalog": None}
     shutil.rmtree(tmp_path / "delta")
-    before = State(
+    previous_state = State(
         lsn=Lsn(32), commit_timestamp="2026-01-01T00:00:00+00:00", caught_up="2026-01-02T00:00:00+00:00",
         tables={"public.t": TABLE_STATE}, until="2026-01-02T00:00:00+00:00", history=HISTORY,
     )  # fmt: skip
-    states, state = States(storage), replace(before, until="2026-01-03T00:00:00+00:00")
-    states.write(before)
+    states, state = States(storage), replace(previous_state, until="2026-01-03T00:00:00+00:00")
+    states.write(previous_state)
     archive_state(storage, states, state, 24)
     states.write(state)
     storage.delete("_logicalrep/states/00000000000000000001.json")
@@ -175,12 +175,12 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     assert read_old_version(storage, "public/t", 3) == ("public/t/metadata/snap-7-RANDOM.avro", TABLE)
     assert read_old_version(storage, "public/t", 2) is None
 
-    found = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*") if path.is_file()}
-    copy = found.pop("_logicalrep/state.json")
-    assert copy.read_bytes() == found["_logicalrep/states/00000000000000000002.json"].read_bytes()
+    files = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*") if path.is_file()}
+    copy = files.pop("_logicalrep/state.json")
+    assert copy.read_bytes() == files["_logicalrep/states/00000000000000000002.json"].read_bytes()
     contents: dict[str, Any] = {
         re.sub(r"requests/\w+", "requests/RANDOM", path): None if path.endswith(".parquet") else read(file)
-        for path, file in found.items()
+        for path, file in files.items()
     }
     contents["_logicalrep/states/00000000000000000002.json"]["writer"] = "RANDOM"
     contents["_logicalrep/past/20260102T000000.000000Z.json"]["writer"] = "RANDOM"
@@ -190,7 +190,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
 
     assert Identity.read(storage) == Identity("s", "p", 1, "d", table_format="iceberg", catalog="sqlite:///c.db")
     assert State.read(storage) == state
-    assert read_state(storage, datetime(2026, 1, 2, 12, tzinfo=UTC)) == before
+    assert read_state(storage, datetime(2026, 1, 2, 12, tzinfo=UTC)) == previous_state
     assert StoredSettings.read(storage) == settings
     assert ChangeBuffer(storage).pending_loads() == pending
     assert [request.skip for _, request in take_requests(storage, pytest.fail)] == [(name, Lsn(6))]
@@ -266,12 +266,12 @@ def test_texts_with_a_character_of_code_0_are_refused() -> None:
 
 
 def test_status_and_verify_print_their_keys() -> None:
-    found = Status(
+    status = Status(
         slot="s", publication="p", is_running=True, lsn="0/20", lag_bytes=1, lag_seconds=2.0, retained_bytes=3,
         safe_wal_size=4, paused_since=None, lost=None, oldest_transaction="o", oldest_transaction_since=None,
         load_snapshot=None, tables={"public.t": plain(TABLE_STATE)},
     )  # fmt: skip
-    assert json.loads(json.dumps(found.to_json())) == json.loads(
+    assert json.loads(json.dumps(status.to_json())) == json.loads(
         """{
           "slot": "s", "publication": "p", "is_running": true, "lsn": "0/20", "lag_bytes": 1, "lag_seconds": 2.0,
           "retained_bytes": 3, "safe_wal_size": 4, "paused_since": null, "lost": null, "oldest_transaction": "o",

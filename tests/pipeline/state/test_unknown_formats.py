@@ -57,14 +57,14 @@ def test_every_command_refuses_a_destination_of_another_format(
         file = tmp_path / "_logicalrep" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(value))
-    before = files(tmp_path)
+    contents = files(tmp_path)
     for command in COMMANDS:
         assert main([*command, "--dsn", db18.dsn, "--to", str(tmp_path)]) == 1, command
         assert "[DESTINATION_FORMAT]" in capsys.readouterr().err, command
     for read in READERS:
         with pytest.raises(StateError, match="DESTINATION_FORMAT"):
             read(tmp_path)
-    assert files(tmp_path) == before
+    assert files(tmp_path) == contents
     assert db18.value("SELECT count(*) FROM pg_replication_slots") == 0
     assert db18.value("SELECT count(*) FROM pg_publication") == 0
 

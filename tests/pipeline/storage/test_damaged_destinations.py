@@ -93,8 +93,8 @@ def test_a_request_is_read(tmp_path: Path) -> None:
     storage, table = Storage(str(tmp_path)), TableName("public", "t")
     request_resync(storage, [table])
     request_skip(storage, table, Lsn("1/2"))
-    found = {request for _, request in take_requests(storage, pytest.fail)}
-    assert found == {Request(resync=(table,)), Request(skip=(table, Lsn("1/2")))}
+    requests = {request for _, request in take_requests(storage, pytest.fail)}
+    assert requests == {Request(resync=(table,)), Request(skip=(table, Lsn("1/2")))}
 
 
 @pytest.mark.parametrize("path", ["../../outside.parquet", "/outside.parquet"])
@@ -106,7 +106,7 @@ def test_upkeep_deletes_no_file_that_a_changed_log_names(tmp_path: Path, path: s
     added = {"path": path, "partitionValues": {}, "size": 4, "modificationTime": 0, "dataChange": True, "stats": stats}
     removed = {"path": path, "deletionTimestamp": 0, "dataChange": True, "size": 4}
     folder = tmp_path / "lake/public/t"
-    # A file that was removed is forgotten; one that is there makes the table unreadable.
+    # A removed file is forgotten; an existing file makes the table unreadable.
     (folder / "_delta_log" / f"{log.version + 1:020}.json").write_text(json.dumps({"remove": removed}) + "\n")
     opened = DeltaLog.open(storage, "public/t")
     assert opened is not None

@@ -67,7 +67,7 @@ class Place:
             self.store.trouble = lambda method, path: None
         self.patch.undo()
 
-    def again(self) -> Storage:
+    def pickled_copy(self) -> Storage:
         """Return the storage as an engine's process gets it."""
         storage: Storage = pickle.loads(pickle.dumps(self.storage))
         return storage
@@ -102,7 +102,7 @@ def storage(place: Place) -> Storage:
 
 
 def test_other_processes_read_what_was_written(place: Place) -> None:
-    storage, other = place.storage, place.again()
+    storage, other = place.storage, place.pickled_copy()
     for data in (b"1", b"", random.Random(1).randbytes(300_000), b"3"):
         storage.write("a/b", memoryview(data))
         assert other.read("a/b") == data
@@ -206,10 +206,10 @@ def test_a_file_is_replaced_as_a_whole(place: Place) -> None:
     has_ended = Event()
 
     def read_all() -> set[bytes | None]:
-        found, other = set(), place.again()
+        contents, other = set(), place.pickled_copy()
         while not has_ended.is_set():
-            found.add(other.read("a/b"))
-        return found
+            contents.add(other.read("a/b"))
+        return contents
 
     with ThreadPoolExecutor(2) as pool:
         readers = [pool.submit(read_all) for _ in range(2)]
@@ -297,18 +297,18 @@ def test_files_and_their_folders_are_on_the_disk_before_a_method_returns(
         lambda: storage.create("e/f", b"1"),
         lambda: storage.copy("a/b/c", "g/h/c"),
     ]
-    found = []
+    synced_names = []
     for write in writes:
         write()
-        found.append(synced.copy())
+        synced_names.append(synced.copy())
         synced.clear()
     folders = ("a/b", "a/b", "a/b", "e", "g/h")
-    assert [names[-1] for names in found] == [f"new/lake/{folder}" for folder in folders]
-    assert all("file" in names[:-1] for names in found[:4])
+    assert [names[-1] for names in synced_names] == [f"new/lake/{folder}" for folder in folders]
+    assert all("file" in names[:-1] for names in synced_names[:4])
     # Each new folder has a name in another one.
-    assert {".", "new", "new/lake", "new/lake/a"} <= set(found[0])
-    assert "new/lake" in found[3]
-    assert {"new/lake", "new/lake/g"} <= set(found[4])
+    assert {".", "new", "new/lake", "new/lake/a"} <= set(synced_names[0])
+    assert "new/lake" in synced_names[3]
+    assert {"new/lake", "new/lake/g"} <= set(synced_names[4])
 
 
 # Copies, lists, removals
@@ -339,7 +339,7 @@ def test_names_are_of_one_folder_after_a_name_in_order(storage: Storage) -> None
 
 
 def test_lists_have_all_files_beneath_a_folder_and_no_other(storage: Storage) -> None:
-    before = time.time()
+    start = time.time()
     for path in ("a/b", "a/c/d/e", "ab/f", "g"):
         storage.write(path, b"")
     assert sorted(storage.list("a")) == ["a/b", "a/c/d/e"]
@@ -347,7 +347,7 @@ def test_lists_have_all_files_beneath_a_folder_and_no_other(storage: Storage) ->
     times = storage.times("")
     assert sorted(times) == ["a/b", "a/c/d/e", "ab/f", "g"]
     # A store counts whole seconds, and a disk the ticks of its kernel.
-    assert all(before - 2 < written < time.time() + 2 for written in times.values())
+    assert all(start - 2 < written < time.time() + 2 for written in times.values())
 
 
 def test_removals_leave_what_has_files(storage: Storage) -> None:
@@ -369,7 +369,7 @@ def test_odd_names_are_names(storage: Storage, name: str) -> None:
     assert storage.create(path, b"1")
     assert not storage.create(path, b"2")
     storage.copy(path, f"{path} 2")
-    assert storage.names("Sch ema", "") == sorted(each.removeprefix("Sch ema/") for each in (path, f"{path} 2"))
+    assert storage.names("Sch ema", "") == sorted(file.removeprefix("Sch ema/") for file in (path, f"{path} 2"))
     assert sorted(storage.list("Sch ema")) == [path, f"{path} 2"]
     assert storage.read(path) == storage.read(f"{path} 2") == b"1"
     storage.delete(path)

@@ -69,7 +69,7 @@ def test_a_full_disk_leaves_the_last_version_and_no_rests(disk: Path) -> None:
     for _ in range(30):
         history.insert()
     apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
-    there = rows_at(storage)
+    rows = rows_at(storage)
     filling = fill(disk)
     names = set(disk.rglob("*"))
     history.update()
@@ -78,7 +78,7 @@ def test_a_full_disk_leaves_the_last_version_and_no_rests(disk: Path) -> None:
         with pytest.raises(StorageError, match="No space left"):
             apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert set(disk.rglob("*")) == names
-    assert rows_at(storage) == there
+    assert rows_at(storage) == rows
     filling.unlink()
     apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert rows_at(storage) == history.truth()
@@ -133,12 +133,12 @@ def test_the_loop_waits_for_a_disk_and_continues(shop: Database, disk: Path, tro
     lines = LinePrinter()
     with replicate_meanwhile(shop, disk / "lake", lines) as caught_up:
         caught_up()
-        before = State.read(Storage(str(disk / "lake"))).lsn
+        lsn = State.read(Storage(str(disk / "lake"))).lsn
         with read_only(disk) if trouble == "read-only" else contextlib.nullcontext():
             filling = fill(disk) if trouble == "full" else None
             shop.execute("UPDATE customer SET city = 'Fulda' WHERE id < 100", "DELETE FROM orders WHERE id % 2 = 0")
             eventually(lambda: any("WAL" in line for line in lines.waited))
-            assert State.read(Storage(str(disk / "lake"))).lsn == before or trouble == "full"
+            assert State.read(Storage(str(disk / "lake"))).lsn == lsn or trouble == "full"
             confirmed = shop.value("SELECT confirmed_flush_lsn FROM pg_replication_slots")
             assert Lsn(str(confirmed)) <= State.read(Storage(str(disk / "lake"))).lsn
             if filling is not None:

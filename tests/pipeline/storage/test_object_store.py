@@ -60,10 +60,10 @@ def test_odd_names_are_one_key_to_all(store: Store, root: str, table_format: For
         history = History(("id",), random.Random(1))
         history.insert()
         apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
-        found = opening.table_format(storage, table_format).open(folder)
-        assert found is not None, name
-        assert found.files.keys() == log.files.keys()
-        assert found.applied(APP) == log.applied(APP)
+        opened = opening.table_format(storage, table_format).open(folder)
+        assert opened is not None, name
+        assert opened.files.keys() == log.files.keys()
+        assert opened.applied(APP) == log.applied(APP)
         if isinstance(log, DeltaLog):
             log.write_checkpoint()
             assert len([path for path in storage.list(folder) if ".checkpoint." in path]) == 1, name
@@ -84,7 +84,7 @@ def test_odd_names_are_read_by_other_programs(store: Store, name: str, table_for
     apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     if table_format == "iceberg":
         # pyiceberg takes these for the end of a path.
-        is_cut = any(each in name for each in "#?")
+        is_cut = any(character in name for character in "#?")
         with pytest.raises(FileNotFoundError) if is_cut else nullcontext():
             assert read_iceberg(f"s3://lake/shop/{folder}", store.options).num_rows == 1
         return
@@ -247,10 +247,10 @@ def test_tables_of_a_store_are_read_by_name_as_of_a_time(
     db18.execute('CREATE TABLE "T 1" (id int PRIMARY KEY)', 'INSERT INTO "T 1" VALUES (1), (2)')
     uri, options = "s3://lake/shop 1", store.options
     replicate_once(db18, uri, limits=limits, storage_options=options, write_mode="merge-on-read", format=table_format)
-    before = datetime.now(UTC)
+    start = datetime.now(UTC)
     db18.execute('DELETE FROM "T 1" WHERE id = 1', 'INSERT INTO "T 1" VALUES (3)')
     replicate_once(db18, uri, limits=limits, storage_options=options, write_mode="merge-on-read", format=table_format)
-    tables = logicalrep.at(uri, before, storage_options=options)
+    tables = logicalrep.at(uri, start, storage_options=options)
     assert sorted(tables['"T 1"'].polars()["id"]) == [1, 2]
     table = logicalrep.read(uri, '"T 1"', storage_options=options)
     assert sorted(table.arrow()["id"].to_pylist()) == [2, 3]

@@ -1,4 +1,4 @@
-"""A few rows of a Parquet file are read of the pages that have them, and are those of the whole column."""
+"""A few rows of a Parquet file are read from their pages alone, and equal the rows of the whole column."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ NUMBERS = [chance.getrandbits(40) for _ in range(ROWS)]
 TABLE = pa.table(
     {
         "id": pa.array(range(ROWS), pa.int64()),
-        "small": pa.array([each % 30_000 for each in NUMBERS], pa.int16()),
-        "text": [None if each % 5 == 0 else f"text {each}" for each in NUMBERS],
-        "few": [None if each % 5 == 0 else f"text {each % 5}" for each in NUMBERS],
+        "small": pa.array([number % 30_000 for number in NUMBERS], pa.int16()),
+        "text": [None if number % 5 == 0 else f"text {number}" for number in NUMBERS],
+        "few": [None if number % 5 == 0 else f"text {number % 5}" for number in NUMBERS],
         "nothing": pa.nulls(ROWS, pa.string()),
-        "number": pa.array([Decimal(each) for each in NUMBERS], pa.decimal128(20, 2)),
-        "day": pa.array([date.fromordinal(700_000 + each % 9_000) for each in NUMBERS]),
-        "at": pa.array([datetime.fromtimestamp(each % 10**9, UTC) for each in NUMBERS], pa.timestamp("us", "UTC")),
-        "is": [each % 2 == 0 for each in NUMBERS],
-        "bytes": [b"x" * (each % 40) for each in NUMBERS],
-        "list": [[each % 3] for each in NUMBERS],
+        "number": pa.array([Decimal(number) for number in NUMBERS], pa.decimal128(20, 2)),
+        "day": pa.array([date.fromordinal(700_000 + number % 9_000) for number in NUMBERS]),
+        "at": pa.array([datetime.fromtimestamp(number % 10**9, UTC) for number in NUMBERS], pa.timestamp("us", "UTC")),
+        "is": [number % 2 == 0 for number in NUMBERS],
+        "bytes": [b"x" * (number % 40) for number in NUMBERS],
+        "list": [[number % 3] for number in NUMBERS],
     }
 )
 FLAT = [name for name in TABLE.column_names if name != "list"]
@@ -49,9 +49,9 @@ def test_rows_are_those_of_the_whole_column(version: str, compression: str, rows
     size = sink.tell()
     wanted = np.array(rows, np.int64)
     for name in [name for name in FLAT if name not in ("is", "few", "nothing")]:
-        found = PagedSource(sink, size).read_rows([name], wanted)
-        assert found is not None, name
-        assert found.column(0).to_pylist() == TABLE.column(name).take(pa.array(wanted)).to_pylist()
+        column = PagedSource(sink, size).read_rows([name], wanted)
+        assert column is not None, name
+        assert column.column(0).to_pylist() == TABLE.column(name).take(pa.array(wanted)).to_pylist()
 
 
 def test_a_file_without_page_indexes_is_read_whole() -> None:
@@ -62,7 +62,7 @@ def test_a_file_without_page_indexes_is_read_whole() -> None:
     sink = io.BytesIO()
     pq.write_table(TABLE, sink, data_page_size=1_000, write_page_index=True)
     assert PagedSource(sink, sink.tell()).read_rows(["list"], np.array([1])) is None
-    # Nor is one of which most pages are wanted.
+    # Nor is a column whose pages are mostly wanted.
     assert PagedSource(sink, sink.tell()).read_rows(["id"], np.arange(ROWS)) is None
 
 
@@ -80,16 +80,17 @@ def test_little_of_a_data_file_is_read_for_a_few_rows(tmp_path: Path) -> None:
     table = pa.table({"id": np.random.default_rng(1).permutation(200_000), "v": ["text"] * 200_000})
     (file,) = write_rows(storage, "t", table.schema, table)
     source = Counted((tmp_path / "t" / file.path).read_bytes())
-    found = PagedSource(source, file.size).read_rows(["id"], np.array([5, 150_000]))
-    assert found is not None
-    assert found.column("id").to_pylist() == table.column("id").take([5, 150_000]).to_pylist()
+    column = PagedSource(source, file.size).read_rows(["id"], np.array([5, 150_000]))
+    assert column is not None
+    assert column.column("id").to_pylist() == table.column("id").take([5, 150_000]).to_pylist()
     assert source.count < 50_000
     assert file.size > 900_000
     source.count = 0
     PagedSource(source, file.size).read_rows(["id"], np.array([150_000]))
     assert source.count < 40_000
-    with open_data_file(storage, "t", file) as there:
-        some = there.restricted_to(np.array([7, 199_999]))
+    with open_data_file(storage, "t", file) as opened:
+        few_rows = opened.restricted_to(np.array([7, 199_999]))
         assert (
-            some.read(table.schema, ["v", "id"]).to_pydict() == table.select(["v", "id"]).take([7, 199_999]).to_pydict()
+            few_rows.read(table.schema, ["v", "id"]).to_pydict()
+            == table.select(["v", "id"]).take([7, 199_999]).to_pydict()
         )

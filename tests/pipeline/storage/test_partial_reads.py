@@ -27,19 +27,19 @@ class Requests:
         get, get_range, get_ranges = obstore.get, obstore.get_range, obstore.get_ranges
 
         def counted(store: Any, path: str) -> Any:
-            found = get(store, path)
-            self.sizes.append(found.meta["size"])
-            return found
+            response = get(store, path)
+            self.sizes.append(response.meta["size"])
+            return response
 
         def counted_range(*of: Any, **which: Any) -> Any:
-            found = get_range(*of, **which)
-            self.sizes.append(len(found))
-            return found
+            data = get_range(*of, **which)
+            self.sizes.append(len(data))
+            return data
 
         def counted_ranges(*of: Any, **which: Any) -> Any:
-            found = get_ranges(*of, **which)
-            self.sizes.append(sum(map(len, found)))
-            return found
+            ranges = get_ranges(*of, **which)
+            self.sizes.append(sum(map(len, ranges)))
+            return ranges
 
         memory = MemoryStore()
         monkeypatch.setattr(store_files, "from_url", lambda *_, **__: memory)
@@ -55,8 +55,8 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
 
 def _written(storage: Storage) -> tuple[DataFile, pa.Table]:
     chance = np.random.default_rng(1)
-    texts = pa.array([f"{each:x}" for each in chance.integers(0, 1 << 62, ROWS)])
-    few = pa.array([f"one of few {each}" for each in range(10)]).take(pa.array(chance.integers(0, 10, ROWS)))
+    texts = pa.array([f"{number:x}" for number in chance.integers(0, 1 << 62, ROWS)])
+    few = pa.array([f"one of few {number}" for number in range(10)]).take(pa.array(chance.integers(0, 10, ROWS)))
     rows = pa.table([pa.array(range(ROWS), pa.int64()), texts, few], schema=SCHEMA)
     (file,) = write_rows(storage, "public/t", SCHEMA, rows)
     return file, rows
@@ -67,14 +67,14 @@ def test_a_few_rows_cost_few_bytes(requests: Requests, monkeypatch: pytest.Monke
     limits = Limits(whole_file_bytes=most_whole)
     storage = Storage("s3://lake/shop", limits=limits)
     file, rows = _written(storage)
-    some = np.array([7, 8, 50_000, ROWS - 1], np.int64)
-    with open_data_file(storage, "public/t", file, len(some)) as there:
-        found = there.restricted_to(some).read(SCHEMA, ["id"])
+    positions = np.array([7, 8, 50_000, ROWS - 1], np.int64)
+    with open_data_file(storage, "public/t", file, len(positions)) as opened:
+        ids = opened.restricted_to(positions).read(SCHEMA, ["id"])
         assert len(requests.sizes) == 2
-        others = there.restricted_to(some).read(SCHEMA, ["few", "text"])
-    assert found.equals(rows.select(["id"]).take(pa.array(some)))
-    assert others.equals(rows.select(["few", "text"]).take(pa.array(some)))
-    # The end, the pages of the key, and those of both other columns; the dictionary of one is in the end.
+        texts = opened.restricted_to(positions).read(SCHEMA, ["few", "text"])
+    assert ids.equals(rows.select(["id"]).take(pa.array(positions)))
+    assert texts.equals(rows.select(["few", "text"]).take(pa.array(positions)))
+    # The end, the pages of the key, and the pages of both other columns; the end has the dictionary of one column.
     assert len(requests.sizes) == 3
     assert sum(requests.sizes) < file.size / 8
 
@@ -82,8 +82,8 @@ def test_a_few_rows_cost_few_bytes(requests: Requests, monkeypatch: pytest.Monke
 def test_all_rows_of_a_small_file_of_which_a_few_were_wanted_are_one_more_request(requests: Requests) -> None:
     storage = Storage("s3://lake/shop")
     file, rows = _written(storage)
-    with open_data_file(storage, "public/t", file, 1) as there:
-        assert there.read(SCHEMA, SCHEMA.names).equals(rows)
+    with open_data_file(storage, "public/t", file, 1) as opened:
+        assert opened.read(SCHEMA, SCHEMA.names).equals(rows)
     assert len(requests.sizes) == 2
     assert requests.sizes[1] == file.size
 
@@ -91,9 +91,11 @@ def test_all_rows_of_a_small_file_of_which_a_few_were_wanted_are_one_more_reques
 def test_many_rows_are_read_of_the_whole_file_by_one_request(requests: Requests) -> None:
     storage = Storage("s3://lake/shop")
     file, rows = _written(storage)
-    some = np.arange(0, ROWS, 1000)
-    with open_data_file(storage, "public/t", file, len(some)) as there:
-        assert there.restricted_to(some).read(SCHEMA, ["id"]).equals(rows.select(["id"]).take(pa.array(some)))
+    positions = np.arange(0, ROWS, 1000)
+    with open_data_file(storage, "public/t", file, len(positions)) as opened:
+        assert (
+            opened.restricted_to(positions).read(SCHEMA, ["id"]).equals(rows.select(["id"]).take(pa.array(positions)))
+        )
     assert requests.sizes == [file.size]
 
 

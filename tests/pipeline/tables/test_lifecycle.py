@@ -44,14 +44,14 @@ PHASES = {phase.__name__: phase.name for phase in get_args(TablePhase)}
 
 def ways() -> dict[Phase, list[Phase]]:
     """Return for each phase the shortest way to it."""
-    found: dict[Phase, list[Phase]] = {Phase.OPENING: []}
+    paths: dict[Phase, list[Phase]] = {Phase.OPENING: []}
     queue = [Phase.OPENING]
     for phase in queue:
-        for before, after in TRANSITIONS:
-            if before is phase and after not in found:
-                found[after] = [*found[phase], after]
-                queue.append(after)
-    return found
+        for source, target in TRANSITIONS:
+            if source is phase and target not in paths:
+                paths[target] = [*paths[phase], target]
+                queue.append(target)
+    return paths
 
 
 def data(phase: Phase, reason: str) -> TablePhase:
@@ -73,8 +73,8 @@ def data(phase: Phase, reason: str) -> TablePhase:
 
 def table_in(phase: Phase) -> Table:
     table = Table(TableName("public", "t"), "public/t", 1)
-    for each in ways()[phase]:
-        table.move(data(each, f"to {each}"))
+    for step in ways()[phase]:
+        table.move(data(step, f"to {step}"))
     return table
 
 
@@ -82,16 +82,16 @@ def test_each_phase_is_reached_and_has_a_meaning() -> None:
     assert ways().keys() == set(Phase) == MEANINGS.keys()
 
 
-@pytest.mark.parametrize(("before", "after"), [*product(Phase, Phase)])
-def test_listed_transitions_happen_and_all_other_transitions_are_refused(before: Phase, after: Phase) -> None:
-    table = table_in(before)
+@pytest.mark.parametrize(("source", "target"), [*product(Phase, Phase)])
+def test_listed_transitions_happen_and_all_other_transitions_are_refused(source: Phase, target: Phase) -> None:
+    table = table_in(source)
     phase = table.phase
-    if (before, after) in TRANSITIONS:
-        table.move(data(after, "because"))
-        assert (table.phase.name, table.phase.reason) == (after, "because")
+    if (source, target) in TRANSITIONS:
+        table.move(data(target, "because"))
+        assert (table.phase.name, table.phase.reason) == (target, "because")
     else:
-        with pytest.raises(LifecycleError, match=rf"\[TABLE_TRANSITION\] .* {before} .* cannot be {after} next \(bec"):
-            table.move(data(after, "because"))
+        with pytest.raises(LifecycleError, match=rf"\[TABLE_TRANSITION\] .* {source} .* cannot be {target} next \(bec"):
+            table.move(data(target, "because"))
         assert table.phase is phase
 
 
@@ -175,11 +175,11 @@ def moves(path: Path) -> list[tuple[str, str]]:
 
 
 def test_the_page_names_the_classes_that_set_a_phase() -> None:
-    found: dict[str, set[str]] = {phase.name: set() for phase in Phase}
+    classes: dict[str, set[str]] = {phase.name: set() for phase in Phase}
     for path in SOURCES.rglob("*.py"):
         for name, phase in moves(path):
-            found[phase].add(name)
-    assert found == {phase.name: set(setters.split(", ")) for phase, (_, setters) in MEANINGS.items()}
+            classes[phase].add(name)
+    assert classes == {phase.name: set(setters.split(", ")) for phase, (_, setters) in MEANINGS.items()}
 
 
 def test_nothing_else_changes_a_phase() -> None:

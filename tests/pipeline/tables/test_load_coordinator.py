@@ -55,7 +55,7 @@ class ReloadLimiter:
 
 @dataclass
 class Writer:
-    """A destination that remembers what it is told; `behind` is how often the catalog lacks transactions."""
+    """A destination that records its calls; `behind` is how often the catalog lacks transactions."""
 
     storage: Storage
     behind: int = 0
@@ -83,7 +83,9 @@ class Writer:
         work.copy = Copy(new_log(self.storage, ("id",), FOLDER), APP)
         return work.copy
 
-    def take_partitions(self, table: Table, copy: Copy, now: object, loaded: CopiedTable, work: CatchUp) -> Copy | None:
+    def take_partitions(
+        self, table: Table, copy: Copy, current: object, loaded: CopiedTable, work: CatchUp
+    ) -> Copy | None:
         self.did.append("put in")
         return None if self.is_ending else copy
 
@@ -199,7 +201,7 @@ def test_a_table_is_queued_copied_catches_up_and_follows(run: TableRun) -> None:
         ([CopyFailed(T, "no", may_retry=False)], Phase.STOPPED),
         ([CopyFailed(T, f"no {number}", may_retry=True) for number in range(Limits().load_tries)], Phase.STOPPED),
         ([CopyFailed(T, "away", may_retry=True, is_own=False)] * 20, Phase.QUEUED),
-        # One that was given up is no result any more.
+        # The copy of a load that was given up is ignored.
         ([CopyFailed(T, "no", may_retry=False), copied()], Phase.STOPPED),
     ],
 )

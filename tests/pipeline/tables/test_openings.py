@@ -1,4 +1,4 @@
-"""How a table goes on when it is opened: as its checkpoint and its pending load have it, or with a load."""
+"""The phase of an opened table: from its checkpoint and its pending load, or a load."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ class Writer:
     def copy_of(self, stored: StoredTable) -> Copy:
         return Copy(stored, "1/1/load 1")
 
-    def open_companions(self, copy: Copy, since: SinceCheckpoint, before: object) -> tuple[Copy, SinceCheckpoint, bool]:
+    def open_companions(
+        self, copy: Copy, since: SinceCheckpoint, previous: object
+    ) -> tuple[Copy, SinceCheckpoint, bool]:
         return copy, since, self.has_companions
 
     def clear(self, table: Table) -> None:
@@ -89,9 +91,9 @@ def buffering(load: str | None) -> TableState:
     return replace(state(Phase.QUEUED), buffered=Buffered(Lsn(9), load))
 
 
-def go_on(
+def open_table(
     *,
-    before: TableState | None = state(),  # noqa: B008
+    previous: TableState | None = state(),  # noqa: B008
     pending: PendingLoad | None = None,
     stored: Any = True,
     relation: int = 1,
@@ -108,7 +110,7 @@ def go_on(
     loads = Loads(writer.cleared)
     openings = Openings(
         cast(Any, SimpleNamespace(settings=SimpleNamespace(of=lambda name: NOW), proven_before=None)),
-        State(tables={} if before is None else {str(T): before}),
+        State(tables={} if previous is None else {str(T): previous}),
         cast(Any, SimpleNamespace(has_other_masks=lambda name: has_other_masks)),
         cast(Any, writer),
         cast(Any, writer),
@@ -199,7 +201,7 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
 def test_an_opened_table_resumes_its_phase_or_is_loaded(
     facts: dict[str, Any], phase: Phase, reasons: list[str]
 ) -> None:
-    assert go_on(**facts)[:2] == (phase, reasons)
+    assert open_table(**facts)[:2] == (phase, reasons)
 
 
 @pytest.mark.parametrize(
@@ -214,4 +216,4 @@ def test_an_opened_table_resumes_its_phase_or_is_loaded(
     ids=str,
 )
 def test_only_changes_under_other_masks_are_removed(facts: dict[str, Any], removed: list[str]) -> None:
-    assert go_on(**facts)[2] == removed
+    assert open_table(**facts)[2] == removed

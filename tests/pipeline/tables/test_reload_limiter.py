@@ -1,4 +1,4 @@
-"""The loads of a table by their reasons are spaced out; those of partitions count for each of them."""
+"""Loads of a table are spaced out by reason; loads of partitions count per partition."""
 
 from __future__ import annotations
 

@@ -55,9 +55,9 @@ def reasons(tree: ast.AST) -> Iterator[str]:
             case ast.Call(func=ast.Attribute(attr="load"), args=[_, reason, *_]):
                 yield from texts(reason)
             case ast.FunctionDef(name=name) if name in FUNCTIONS:
-                for each in ast.walk(node):
-                    if isinstance(each, ast.Return):
-                        yield from texts(each.value)
+                for child in ast.walk(node):
+                    if isinstance(child, ast.Return):
+                        yield from texts(child.value)
             case ast.Assign(targets=[ast.Name(id="reason")], value=reason) if not isinstance(reason, ast.JoinedStr):
                 yield from texts(reason)
             case ast.Assign(targets=[ast.Name(id=name)], value=reason) if name in CONSTANTS:
@@ -71,11 +71,11 @@ def reasons(tree: ast.AST) -> Iterator[str]:
 def test_the_page_has_each_reason_of_the_code_and_no_other() -> None:
     rooms = ("apply", "catalog", "masks", "tables", "buffer")
     modules = [path for room in rooms for path in sorted((PIPELINE / room).rglob("*.py"))]
-    found = {reason for path in modules for reason in reasons(ast.parse(path.read_text("utf-8")))}
+    code_reasons = {reason for path in modules for reason in reasons(ast.parse(path.read_text("utf-8")))}
     page = (ROOT / "docs/explanation/reloads.md").read_text("utf-8")
     rows = set(re.findall(r"(?m)^\| `([^`]+)` \|", page))
     assert len(rows) > 50
-    assert rows == found - OTHERS
+    assert rows == code_reasons - OTHERS
 
 
 def test_nine_types_are_enough_to_learn_why_a_table_was_reloaded() -> None:

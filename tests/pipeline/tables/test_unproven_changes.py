@@ -53,7 +53,7 @@ _MOOD = (
 class Case:
     """A table and what happens to it, statements in transactions of their own if there is no BEGIN."""
 
-    made: str
+    setup: str
     changed: str
     is_loaded: bool
     since: int = 0
@@ -290,7 +290,7 @@ def test_unproven_tables_are_reloaded(
     db = db16_and_18
     cases = {f"t{number}": (name, case) for number, (name, case) in enumerate(CASES.items()) if db.major >= case.since}
     for table, (_, case) in cases.items():
-        db.execute(*split_statements(case.made, table))
+        db.execute(*split_statements(case.setup, table))
     db.execute(f"CREATE PUBLICATION p FOR TABLE {', '.join(cases)} WITH (publish_via_partition_root = true)")
     options = {"publication": "p"} | ({"table_settings": ALL_COMPANIONS} if is_all_kept else {})
     replicate_once(db, tmp_path, **options)
@@ -309,9 +309,9 @@ def test_unproven_tables_are_reloaded(
         change()
     replicate_with(settings(db, tmp_path, once=True, **options), observer, engine=SequentialEngine())
     copies = [f"public.{table}" for table in cases]
-    found = companion_differences(db, tmp_path, copies, ALL_COMPANIONS if is_all_kept else settings(db, tmp_path).table_settings,
+    differences = companion_differences(db, tmp_path, copies, ALL_COMPANIONS if is_all_kept else settings(db, tmp_path).table_settings,
                              counts_versions=False)  # fmt: skip
-    assert {cases[copy.partition(".")[2]][0]: why for copy, why in found.items()} == {}
+    assert {cases[copy.partition(".")[2]][0]: why for copy, why in differences.items()} == {}
     if not is_running:
         loaded = {name for table, (name, _) in cases.items() if table in observer.names}
         assert loaded == {name for name, case in cases.values() if case.is_loaded}
@@ -387,7 +387,7 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_cont
         caught_up()
         observer.names.clear()
         db18.execute("ALTER TABLE a ADD x int DEFAULT 5")
-        before = query_wal_head(db18.connection)
+        wal_head = query_wal_head(db18.connection)
         with db18.connection.transaction():
             db18.execute("INSERT INTO a VALUES (2, 6)")
             unseen.add(int(str(db18.value("SELECT pg_current_xact_id()::text::bigint"))))
@@ -396,7 +396,7 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_cont
         eventually(lambda: read_ids(tmp_path, "b") == [1, 2])
         assert read_ids(tmp_path, "a") == [1]
         # The commit that waits is not acknowledged, nor any later one.
-        eventually(lambda: State.read(Storage(str(tmp_path))).lsn >= before)
+        eventually(lambda: State.read(Storage(str(tmp_path))).lsn >= wal_head)
         (confirmed,) = db18.rows("SELECT confirmed_flush_lsn FROM pg_replication_slots")[0]
         assert Lsn(str(confirmed)) <= State.read(Storage(str(tmp_path))).lsn < after
         unseen.clear()

@@ -54,11 +54,11 @@ def test_an_idle_table_settles_and_then_nothing_is_written(
         # The file with a fifth of its rows marked was written anew: by upkeep, as no batch has touched it since.
         info = log_at(tmp_path)
         assert all(8 * (file.rows - file.live_rows) < file.rows for file in info.files.values())
-        there = files_at(tmp_path)
+        files = files_at(tmp_path)
         soon = len(steps) + 20
         eventually(lambda: len(steps) > soon)
         assert log_at(tmp_path).version == version
-        assert files_at(tmp_path) == there
+        assert files_at(tmp_path) == files
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
@@ -101,9 +101,9 @@ def test_a_run_that_ends_soon_leaves_a_table_at_rest(db18: Database, tmp_path: P
     db18.execute("UPDATE t SET v = 'a fifth' WHERE id % 5 = 0")
     replicate_once(db18, tmp_path, limits=limits, write_mode="merge-on-read")
     assert all(file.vector is None for file in log_at(tmp_path).files.values())
-    there = files_at(tmp_path)
+    files = files_at(tmp_path)
     replicate_once(db18, tmp_path, limits=limits, write_mode="merge-on-read")
-    assert files_at(tmp_path) == there
+    assert files_at(tmp_path) == files
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 

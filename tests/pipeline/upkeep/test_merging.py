@@ -40,17 +40,17 @@ def test_batches_between_a_merge_and_its_commit(tmp_path: Path, key: tuple[str, 
         if work is None:
             continue
         merged = merge_files(work)
-        before = {file.path: file.vector for file in merged.removed}
+        vectors = {file.path: file.vector for file in merged.removed}
         for _ in range(chance.randrange(4)):
             change(log, history, 1)
         version = log.version
-        marks = any(path in log.files and log.files[path].vector != vector for path, vector in before.items())
+        marks = any(path in log.files and log.files[path].vector != vector for path, vector in vectors.items())
         is_put = commit_merged(log, work, merged)
         put[is_put] += 1
         had_marks += is_put and marks
         assert log.version == version + is_put
-        there = {path.name for path in (tmp_path / "public/t").glob("part-*.parquet")}
-        assert is_put or not there & {file.path for file in merged.added}
+        paths = {path.name for path in (tmp_path / "public/t").glob("part-*.parquet")}
+        assert is_put or not paths & {file.path for file in merged.added}
         if number % 10 == 0:
             assert rows_at(storage) == history.truth()
     assert rows_at(storage) == history.truth()

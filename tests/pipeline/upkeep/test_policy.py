@@ -18,7 +18,7 @@ from tests.pipeline.histories import table
 
 BYTES_OF_A_ROW = 100
 LIMITS = Limits()
-# Classes below those of full files, of which each row passes each once.
+# Size classes below full files; a row passes each class once.
 CLASSES = 6
 
 
@@ -92,10 +92,10 @@ def test_a_file_is_rewritten_once_an_eighth_of_it_is_marked() -> None:
 
 
 class Updated(Files):
-    """A table of a million rows with marked rows that gets random updates; which row is in which file is known."""
+    """A table of a million rows with marked rows that gets random updates; `of_row` has the file of each row."""
 
     UPDATES = 4_000
-    """Those of twenty seconds at 200 a second."""
+    """The updates of twenty seconds at 200 a second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,11 +128,11 @@ class Updated(Files):
         self.written["rows"] += self.files[small.path].size
 
     def merge(self) -> bool:
-        before = set(self.files)
+        previous_files = set(self.files)
         is_due = super().merge()
-        gone = [int(path.partition("-")[2]) for path in before - self.files.keys()]
+        removed_numbers = [int(path.partition("-")[2]) for path in previous_files - self.files.keys()]
         if is_due:
-            self.of_row[np.isin(self.of_row, gone)] = self.number
+            self.of_row[np.isin(self.of_row, removed_numbers)] = self.number
             self.written["merges"] += self.files[f"part-{self.number}"].size
         return is_due
 

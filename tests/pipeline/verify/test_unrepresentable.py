@@ -33,22 +33,22 @@ NUMERIC_10_2 = (10 << 16 | 2) + 4
 COLUMNS = {"id": (23, -1), "at": (1114, -1), "n": (1700, NUMERIC_10_2), "a": (1007, -1), "at_text": (25, -1)}
 
 
-def there(storage: Storage | Path, folder: str = "public/t") -> list[dict[str, Any]]:
+def stored_rows(storage: Storage | Path, folder: str = "public/t") -> list[dict[str, Any]]:
     uri = storage.uri_of(folder) if isinstance(storage, Storage) else str(storage / folder)
     return read_table(uri).sort_by("id").to_pylist()
 
 
 def test_types_lack_values_exactly_where_a_value_is_refused() -> None:
-    for each in LITERALS:
-        type_ = column_type(each.oid, each.modifier)
+    for literal in LITERALS:
+        type_ = column_type(literal.oid, literal.modifier)
         target = type_.spark
         try:
-            value = type_.load("t", each.text.encode())
+            value = type_.load("t", literal.text.encode())
             pa.array([value if target.convert is None else target.convert(value)], target.arrow())
         except ColumnValueError:
             continue  # The text itself is refused.
         except ValueError:
-            assert target.lacks_values, each
+            assert target.lacks_values, literal
     lacking = {oid for oid in (1082, 1114, 1184, 1007, 1231) if column_type(oid).spark.lacks_values}
     assert lacking == {1082, 1114, 1184, 1007, 1231}
     assert column_type(1700, NUMERIC_10_2).spark.lacks_values
@@ -60,7 +60,7 @@ def test_types_lack_values_exactly_where_a_value_is_refused() -> None:
 def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) -> None:
     storage = Storage(str(tmp_path))
     table = replace(table_spec(COLUMNS, key), settings=TableSettings(unrepresentable=treatment))
-    assert not any(pa.types.is_floating(each.type) for each in table.schema)
+    assert not any(pa.types.is_floating(field.type) for field in table.schema)
     log = new_table(storage, table.with_texts(table.lacking))
     odd = {"id": "1", "at": "infinity", "n": "NaN", "a": "{{1},{2}}", "at_text": "own"}
     even = {"id": "2", "at": "2026-01-01 00:00:00", "n": "19.90", "a": "{1}", "at_text": None}
@@ -70,7 +70,7 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
         Position(APP, Lsn(10)),
         SequentialEngine(),
     )
-    first, second = there(storage)
+    first, second = stored_rows(storage)
     assert (first["at"], first["n"], first["a"], first["at_text"]) == (None, None, None, "own")
     assert (str(second["n"]), second["a"]) == ("19.90", [1])
     if treatment == "text":
@@ -85,8 +85,8 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
     if key is not None:
         updates = [("update", None, new_odd), ("update", None, new_even), ("delete", {"id": "2"}, None)]
     apply(log, change_batches(updates, 20, key), Position(APP, Lsn(20)), SequentialEngine())
-    (left,) = there(storage)
-    assert left == second | {"id": 1}
+    (row,) = stored_rows(storage)
+    assert row == second | {"id": 1}
 
 
 def test_a_value_of_the_key_is_an_error_in_any_case(tmp_path: Path) -> None:
@@ -125,12 +125,12 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
         verdicts = list(verify(ConnectionSettings(db18.dsn), Storage(str(storage))))
         assert [(verdict.result, verdict.rows) for verdict in verdicts] == [
             ("equal", 2),
-            ("equal", len(there(storage, "public/u"))),
+            ("equal", len(stored_rows(storage, "public/u"))),
         ]
         db18.execute("UPDATE t SET id = 5 - id")
         db18.execute("UPDATE t SET at = 'infinity' WHERE id = 1")
         replicate_once(db18, storage, table_settings=TableSettings(unrepresentable=treatment))
-    first = there(storage, "public/t")[0]
+    first = stored_rows(storage, "public/t")[0]
     expected = {"id": 1, "at": None, "at_text": "infinity", "day": None, "day_text": "infinity", "n": None}
     assert first == expected | {"n_text": "NaN", "a": None, "a_text": "{{1},{2}}"}
 

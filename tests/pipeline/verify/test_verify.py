@@ -38,8 +38,8 @@ pytestmark = pytest.mark.postgres
 
 def test_equal_tables(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
-    found = verify_tables(shop, tmp_path)
-    assert {name: (each.result, each.rows) for name, each in found.items()} == {
+    verdicts = verify_tables(shop, tmp_path)
+    assert {name: (verdict.result, verdict.rows) for name, verdict in verdicts.items()} == {
         "audit": ("equal", 10),
         "customer": ("equal", 1000),
         "orders": ("equal", 5000),
@@ -59,15 +59,15 @@ def test_rows_that_are_missing_surplus_and_changed(shop: Database, tmp_path: Pat
         return pa.concat_tables([rows.filter(pc.not_equal(ids, 1)), surplus])
 
     rewrite(tmp_path, "customer", change)
-    found = verify_tables(shop, tmp_path)
-    assert verdict_texts(found) == {"audit": "equal", "customer": "different", "orders": "equal"}
-    customer = found["customer"]
+    verdicts = verify_tables(shop, tmp_path)
+    assert verdict_texts(verdicts) == {"audit": "equal", "customer": "different", "orders": "equal"}
+    customer = verdicts["customer"]
     assert (customer.differing, customer.is_least) == (3, False)
-    shown = {(each.kind, each.key["id"]) for each in customer.examples}
+    shown = {(example.kind, example.key["id"]) for example in customer.examples}
     assert shown == {("missing", "1"), ("surplus", "5000"), ("changed", "7")}
-    assert all(each.server is None and each.destination is None for each in customer.examples)
+    assert all(example.server is None and example.destination is None for example in customer.examples)
     with_values = verify_tables(shop, tmp_path, "customer", with_values=True)["customer"].examples
-    by_key = {each.key["id"]: each for each in with_values}
+    by_key = {example.key["id"]: example for example in with_values}
     assert by_key["7"].server == {"id": "7", "name": "name 7", "city": None}
     assert by_key["7"].destination == {"id": "7", "name": "wrong", "city": None}
     assert by_key["1"].destination is None
@@ -93,10 +93,10 @@ def test_many_differing_rows_are_counted_as_far_as_they_are_looked_at(shop: Data
 def test_changes_that_nobody_applies_are_undecided(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
     shop.execute("UPDATE customer SET city = 'Fürth' WHERE id = 4")
-    found = verify_tables(shop, tmp_path)
-    assert (found["audit"].result, found["orders"].result) == ("equal", "equal")
-    assert found["customer"].result == "undecided"
-    assert "replicate --once" in found["customer"].reason
+    verdicts = verify_tables(shop, tmp_path)
+    assert (verdicts["audit"].result, verdicts["orders"].result) == ("equal", "equal")
+    assert verdicts["customer"].result == "undecided"
+    assert "replicate --once" in verdicts["customer"].reason
     replicate_once(shop, tmp_path)
     assert verify_tables(shop, tmp_path, "customer")["customer"].result == "equal"
 
@@ -124,12 +124,12 @@ def test_tables_that_change_meanwhile(shop: Database, tmp_path: Path) -> None:
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            found = verify_tables(shop, tmp_path, patience=30)
-            assert set(verdict_texts(found).values()) == {"equal"}, found
+            verdicts = verify_tables(shop, tmp_path, patience=30)
+            assert set(verdict_texts(verdicts).values()) == {"equal"}, verdicts
             # A table that is altered is loaded again meanwhile.
             shop.execute("ALTER TABLE customer ADD COLUMN more int")
-            found = verify_tables(shop, tmp_path, "customer", patience=30)
-            assert set(verdict_texts(found).values()) == {"equal"}, found
+            verdicts = verify_tables(shop, tmp_path, "customer", patience=30)
+            assert set(verdict_texts(verdicts).values()) == {"equal"}, verdicts
         finally:
             ending.set()
             thread.join()
@@ -138,14 +138,14 @@ def test_tables_that_change_meanwhile(shop: Database, tmp_path: Path) -> None:
     rewrite(tmp_path, "audit", lambda rows: pa.concat_tables([rows, rows]))
     # Others commit meanwhile, but nothing of these tables.
     with busy(shop):
-        found = verify_tables(shop, tmp_path)
-    assert {name: each.result for name, each in found.items()} == {
+        verdicts = verify_tables(shop, tmp_path)
+    assert {name: entry.result for name, entry in verdicts.items()} == {
         "audit": "different",
         "customer": "different",
         "orders": "equal",
     }
-    assert [each.key for each in found["customer"].examples] == [{"id": "1000"}]
-    assert found["audit"].differing == found["audit"].rows
+    assert [entry.key for entry in verdicts["customer"].examples] == [{"id": "1000"}]
+    assert verdicts["audit"].differing == verdicts["audit"].rows
 
 
 @contextmanager
@@ -201,20 +201,20 @@ def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> Non
     for statement in KEYS.strip().split(";\n"):
         db.execute(statement)
     replicate_once(db, tmp_path)
-    before = verify_tables(db, tmp_path)
-    assert set(verdict_texts(before).values()) == {"equal"}, verdict_texts(before)
-    for name, verdict in before.items():
+    verdicts = verify_tables(db, tmp_path)
+    assert set(verdict_texts(verdicts).values()) == {"equal"}, verdict_texts(verdicts)
+    for name, verdict in verdicts.items():
         is_last = pa.array([False] * (verdict.rows - 1) + [True])
         rewrite(tmp_path, name, lambda rows, is_last=is_last: raise_values(rows, is_last).slice(1))
     after = verify_tables(db, tmp_path)
-    assert after.keys() == before.keys() == {
+    assert after.keys() == verdicts.keys() == {
         "; DROP TABLE parted; --", "above", "below", "by_char", "by_number", "by_other", "by_text", "by_time", "parted",
     }  # fmt: skip
     for verdict in after.values():
         kinds = sorted(example.kind for example in verdict.examples)
         assert (verdict.result, verdict.differing, kinds) == ("different", 2, ["changed", "missing"]), verdict
     # The changed rows are those whose values the examples name as the server writes them.
-    (changed,) = (each for each in after["by_time"].examples if each.kind == "changed")
+    (changed,) = (difference for difference in after["by_time"].examples if difference.kind == "changed")
     condition = " AND ".join(f"{name} = '{value}'" for name, value in changed.key.items())
     assert db.value(f"SELECT count(*) FROM by_time WHERE {condition}") == 1
 
@@ -231,14 +231,16 @@ def test_what_is_not_published_is_not_compared(db: Database, tmp_path: Path) -> 
         "CREATE PUBLICATION mine FOR TABLE part (id, v) WHERE (id <= 50), queue WHERE (v <> 3)",
     )
     replicate_once(db, tmp_path, publication="mine")
-    found = verify_tables(db, tmp_path)
-    assert {name: (each.result, each.rows) for name, each in found.items()} == {
+    verdicts = verify_tables(db, tmp_path)
+    assert {name: (verdict.result, verdict.rows) for name, verdict in verdicts.items()} == {
         "part": ("equal", 50),
         "queue": ("equal", 90),
     }
     rewrite(tmp_path, "part", lambda rows: rows.slice(2))
     rewrite(tmp_path, "queue", lambda rows: rows.slice(2))
-    assert {(each.result, each.differing) for each in verify_tables(db, tmp_path).values()} == {("different", 2)}
+    assert {(verdict.result, verdict.differing) for verdict in verify_tables(db, tmp_path).values()} == {
+        ("different", 2)
+    }
 
 
 def test_rows_that_the_role_may_not_read_are_an_error(shop: Database, tmp_path: Path) -> None:
@@ -256,7 +258,7 @@ def test_rows_that_the_role_may_not_read_are_an_error(shop: Database, tmp_path: 
         list(verify(settings, storage, [TableName("public", "customer")]))
     with pytest.raises(VerifyError, match=r"TABLE_NOT_READABLE.*audit"):
         list(verify(settings, storage, [TableName("public", "audit")]))
-    assert [each.result for each in verify(settings, storage, [TableName("public", "orders")])] == ["equal"]
+    assert [verdict.result for verdict in verify(settings, storage, [TableName("public", "orders")])] == ["equal"]
 
 
 def test_another_place_database_or_table_is_refused(shop: Database, tmp_path: Path) -> None:
@@ -277,8 +279,8 @@ def test_altered_and_dropped_tables_are_undecided(shop: Database, tmp_path: Path
         "ALTER TABLE audit RENAME TO audited",
         "CREATE TABLE audit (at timestamp, what text)",
     )
-    found = verify_tables(shop, tmp_path)
-    assert verdict_texts(found) == {
+    verdicts = verify_tables(shop, tmp_path)
+    assert verdict_texts(verdicts) == {
         "audit": "undecided the server has another table of this name: logicalrep replicate reloads it",
         "customer": "undecided its columns differ from the server's columns: logicalrep replicate reloads it",
         "orders": "undecided the server no longer has the table",
@@ -356,14 +358,14 @@ def test_every_type_is_equal_and_a_difference_in_each_is_found(db: Database, tmp
     # Some servers are built without xml, whose values they refuse then.
     types = {name: type_ for name, type_ in types.items() if db.value(f"SELECT count(*) FROM {name}") != 1}
     replicate_once(db, tmp_path)
-    found = verify_tables(db, tmp_path, *types)
-    assert set(verdict_texts(found).values()) == {"equal"}, verdict_texts(found)
-    assert len(found) > 70
+    verdicts = verify_tables(db, tmp_path, *types)
+    assert set(verdict_texts(verdicts).values()) == {"equal"}, verdict_texts(verdicts)
+    assert len(verdicts) > 70
     for name in types:
         rewrite(tmp_path, name, lambda rows: pa.concat_tables([rows.slice(1), _turned(rows)]))
-    found = verify_tables(db, tmp_path, *types)
-    assert set(verdict_texts(found).values()) == {"different"}, verdict_texts(found)
-    assert {example.kind for each in found.values() for example in each.examples} == {"changed"}
+    verdicts = verify_tables(db, tmp_path, *types)
+    assert set(verdict_texts(verdicts).values()) == {"different"}, verdict_texts(verdicts)
+    assert {example.kind for verdict in verdicts.values() for example in verdict.examples} == {"changed"}
 
 
 def _turned(rows: pa.Table) -> pa.Table:

@@ -19,15 +19,15 @@ from tests.pipeline.reading import open_stored
 from tests.postgres.servers import Database
 
 
-def verdict_texts(found: dict[str, Verdict]) -> dict[str, str]:
+def verdict_texts(verdicts: dict[str, Verdict]) -> dict[str, str]:
     """Return the results, and the reasons where there are some."""
-    return {name: f"{each.result} {each.reason}".strip() for name, each in found.items()}
+    return {name: f"{verdict.result} {verdict.reason}".strip() for name, verdict in verdicts.items()}
 
 
 def verify_tables(db: Database, storage: Path, *tables: str, **options: object) -> dict[str, Verdict]:
     names = [TableName("public", table) for table in tables]
-    found = verify(db.settings, Storage(str(storage)), names, **options)  # type: ignore[arg-type]
-    return {verdict.table.name: verdict for verdict in found}
+    verdicts = verify(db.settings, Storage(str(storage)), names, **options)  # type: ignore[arg-type]
+    return {verdict.table.name: verdict for verdict in verdicts}
 
 
 def rewrite(storage: Path, table: str, change: object) -> None:

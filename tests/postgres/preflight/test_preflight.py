@@ -41,11 +41,11 @@ def test_all_is_well(db: Database) -> None:
 
 
 def test_every_unmet_requirement_is_reported_together(db: Database) -> None:
-    found = findings(db, Needs(slot="s", publications=("p", "q"), protocol_version=4 if db.major < 16 else None))
-    assert any("pg_create_logical_replication_slot('s', 'pgoutput')" in finding for finding in found)
-    assert any("Publication 'p' does not exist" in finding and "CREATE PUBLICATION p" in finding for finding in found)
-    assert any("Publication 'q' does not exist" in finding for finding in found)
-    assert (len(found) == 4) == (db.major < 16)
+    unmet = findings(db, Needs(slot="s", publications=("p", "q"), protocol_version=4 if db.major < 16 else None))
+    assert any("pg_create_logical_replication_slot('s', 'pgoutput')" in finding for finding in unmet)
+    assert any("Publication 'p' does not exist" in finding and "CREATE PUBLICATION p" in finding for finding in unmet)
+    assert any("Publication 'q' does not exist" in finding for finding in unmet)
+    assert (len(unmet) == 4) == (db.major < 16)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_what_old_servers_lack(
 ) -> None:
     db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     monkeypatch.setattr(preflight, "server_major", lambda connection: major)
-    found = findings(db18, Needs(slot="s", publications=("p",), create_slot=True, **needs))
-    assert found == ([] if error is None else [error])
+    unmet = findings(db18, Needs(slot="s", publications=("p",), create_slot=True, **needs))
+    assert unmet == ([] if error is None else [error])
 
 
 def test_a_slot_that_will_be_created_may_be_absent(db18: Database) -> None:
@@ -137,8 +137,8 @@ def test_options_that_the_protocol_has_not(db: Database) -> None:
     create_slot(db.connection, "s")
 
     def errors(**needs: Any) -> list[str]:
-        found = findings(db, Needs(slot="s", publications=("p",), mode="walsender", **needs))
-        return [finding for finding in found if "has no two_phase" not in finding]
+        unmet = findings(db, Needs(slot="s", publications=("p",), mode="walsender", **needs))
+        return [finding for finding in unmet if "has no two_phase" not in finding]
 
     (finding,) = errors(protocol_version=1, streaming="on")
     assert finding == (
@@ -148,8 +148,8 @@ def test_options_that_the_protocol_has_not(db: Database) -> None:
     assert errors(protocol_version=2, streaming="on") == []
     assert "two_phase needs protocol version 3" in errors(protocol_version=2, two_phase=True)[0]
     assert errors(two_phase=True) == []
-    found = errors(streaming="parallel")
-    assert found == ([] if db.major >= 16 else [
+    unmet = errors(streaming="parallel")
+    assert unmet == ([] if db.major >= 16 else [
         "The option streaming = parallel needs protocol version 4, the reader's is 3: leave the option out."
     ])  # fmt: skip
 

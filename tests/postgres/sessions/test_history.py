@@ -100,8 +100,8 @@ def test_the_last_commit_before_a_position() -> None:
     high = Lsn((1 << 64) - 8)
     log.add(CommitColumns([high], [9], [3]))
     last = [CommitId.none_since(Lsn(50)), CommitId(Lsn(100), 5, 1), CommitId(Lsn(200), 7, 2), CommitId(high, 9, 3)]
-    before = {Lsn(100): last[0], Lsn(101): last[1], Lsn(200): last[1], Lsn(201): last[2], high: last[2]}
-    assert {lsn: log.last_before(lsn) for lsn in before} == before
+    expected = {Lsn(100): last[0], Lsn(101): last[1], Lsn(200): last[1], Lsn(201): last[2], high: last[2]}
+    assert {lsn: log.last_before(lsn) for lsn in expected} == expected
     assert log.last == last[3]
     log.forget_before(Lsn(200))
     assert log.last_before(Lsn(200)) == last[1]

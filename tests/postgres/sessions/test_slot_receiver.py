@@ -1,4 +1,4 @@
-"""The receivers of a slot: that of `replicate` and that of Spark do alike what they share."""
+"""The receivers of a slot: the shared behaviour of the receivers of `replicate` and of Spark."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _start_spool_receiver(db: Database) -> tuple[SlotReceiver, Callable[[Lsn], N
 
 @pytest.fixture(params=[_start_change_receiver, _start_spool_receiver])
 def start(request: pytest.FixtureRequest) -> Start:
-    made: Start = request.param
-    return made
+    start_receiver: Start = request.param
+    return start_receiver
 
 
 def test_the_error_that_ends_the_thread_reaches_whoever_waits(db18: Database, start: Start) -> None:
@@ -72,7 +72,7 @@ def test_a_receiver_continues_after_its_session_was_ended(db18: Database, start:
     receiver.stop()
 
     def is_acknowledged_and_free() -> bool:
-        now = query_slot(db18.connection, "s")
-        return now.active_pid is None and now.confirmed.lsn == head
+        slot = query_slot(db18.connection, "s")
+        return slot.active_pid is None and slot.confirmed.lsn == head
 
     eventually(is_acknowledged_and_free)

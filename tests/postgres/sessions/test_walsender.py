@@ -39,12 +39,12 @@ def options(db: Database) -> PluginOptions:
 
 def receive(session: Walsender, until: int) -> list[bytes]:
     """Return the messages up to the given number of commits."""
-    found: list[bytes] = []
+    messages: list[bytes] = []
     deadline = time.monotonic() + 20
-    while sum(data[:1] in (b"C", b"c") for data in found) < until:
+    while sum(data[:1] in (b"C", b"c") for data in messages) < until:
         assert time.monotonic() < deadline
-        found += [data for _, data in session.receive(0.1).messages]
-    return found
+        messages += [data for _, data in session.receive(0.1).messages]
+    return messages
 
 
 def test_small_and_streamed_transactions(db: Database, options: PluginOptions) -> None:
@@ -131,17 +131,17 @@ def test_keepalives_tell_how_far_an_idle_server_is(db: Database, options: Plugin
 
 
 def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options: PluginOptions) -> None:
-    found: list[int] = []
+    counts: list[int] = []
     with Assembler() as assembler:
         replication = Replication(db.settings, "s", options, Intake(assembler))
         db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 2000) AS i")
         stage = 0
         deadline = time.monotonic() + 60
-        for event in chain.from_iterable(replication.rounds(lambda: len(found) >= 4 or time.monotonic() > deadline)):
+        for event in chain.from_iterable(replication.rounds(lambda: len(counts) >= 4 or time.monotonic() > deadline)):
             assert isinstance(event, Transaction)
-            found.append(len(event.changes))
+            counts.append(len(event.changes))
             event.close()
-            if len(found) == 1 and stage == 0:
+            if len(counts) == 1 and stage == 0:
                 stage = 1
                 db.execute("INSERT INTO t VALUES (10000)", "CHECKPOINT", "INSERT INTO t VALUES (10001)")
                 db.server.stop("immediate")
@@ -149,7 +149,7 @@ def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options
                 db.reconnect()
                 db.execute("INSERT INTO t VALUES (10002)")
         replication.close()
-    assert found == [2000, 1, 1, 1]
+    assert counts == [2000, 1, 1, 1]
 
 
 @pytest.mark.postgres
@@ -247,11 +247,11 @@ def test_small_transactions_are_gathered(db: Database) -> None:
         receive(session, 1)
         db.execute("INSERT INTO t VALUES (2)")
         db.execute("INSERT INTO t VALUES (3)")
-        found: list[tuple[int, bytes]] = []
+        messages: list[tuple[int, bytes]] = []
         # A keepalive that comes before them ends a result.
-        while not found:
-            found = session.receive(10, 6).messages
-        assert [data[:1] for _, data in found] == [b"B", b"I", b"C"] * 2
+        while not messages:
+            messages = session.receive(10, 6).messages
+        assert [data[:1] for _, data in messages] == [b"B", b"I", b"C"] * 2
 
 
 @pytest.mark.parametrize("asks", [False, True])

@@ -33,21 +33,23 @@ def test_from_any_position_on(db: Database) -> None:
     for middle in sorted(middles):
         with create_copies(db.settings, "s", 1) as (copy,):
             batches = copy.decode(options, middle, head)
-            later = _effects(message for batch in batches for message in batch)
-        earlier = _effects(peek(db.connection, "s", options, upto_lsn=middle))
-        assert [effect for effect in earlier if effect[0] < middle or effect[1][0][:1] == b"M"] + later == everything
+            later_effects = _effects(message for batch in batches for message in batch)
+        earlier_effects = _effects(peek(db.connection, "s", options, upto_lsn=middle))
+        assert [
+            effect for effect in earlier_effects if effect[0] < middle or effect[1][0][:1] == b"M"
+        ] + later_effects == everything
     assert query_slot(db.connection, "s").confirmed.lsn == start
 
 
 def test_nothing_of_them_stays(db: Database) -> None:
     options = _options(db)
     db.execute("INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) AS i")
-    before, head = query_slot(db.connection, "s").confirmed.lsn, query_wal_head(db.connection)
+    confirmed, head = query_slot(db.connection, "s").confirmed.lsn, query_wal_head(db.connection)
     with create_copies(db.settings, "s", 3) as copies:
         assert len({copy.name for copy in copies}) == 3
         assert _slots(db) == {"s", *(copy.name for copy in copies)}
-        copies[0].decode(options, before, head)
-        batches = copies[1].decode(options, before, head)
+        copies[0].decode(options, confirmed, head)
+        batches = copies[1].decode(options, confirmed, head)
         assert len(next(batches))
     _wait_until_gone(db)
 
@@ -107,7 +109,7 @@ def _effects(messages: Iterable[tuple[int, bytes]]) -> list[tuple[int, list[byte
 
     Descriptions of tables are left out: each session sends those that it needs.
     """
-    found: list[tuple[int, list[bytes]]] = []
+    effects: list[tuple[int, list[bytes]]] = []
     inside = False
     for lsn, data in messages:
         tag = data[:1]
@@ -115,13 +117,13 @@ def _effects(messages: Iterable[tuple[int, bytes]]) -> list[tuple[int, list[byte
             inside = True
             begin = v1.parse(data)
             assert isinstance(begin, v1.Begin)
-            found.append((begin.final_lsn, []))
+            effects.append((begin.final_lsn, []))
         elif not inside:
-            found.append((lsn, []))
+            effects.append((lsn, []))
         if tag not in (b"R", b"Y"):
-            found[-1][1].append(data)
+            effects[-1][1].append(data)
         inside = inside and tag != b"C"
-    return found
+    return effects
 
 
 def _wait_until_gone(db: Database) -> None:

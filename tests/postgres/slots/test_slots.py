@@ -37,10 +37,10 @@ def test_the_newest_protocol_is_the_one_that_both_speak(db: Database) -> None:
 def test_a_slot_is_created_and_found(db: Database) -> None:
     assert find_slot(db.connection, "fresh") is None
     slot = create_slot(db.connection, "fresh")
-    found = find_slot(db.connection, "fresh")
-    assert found is not None
+    stored_slot = find_slot(db.connection, "fresh")
+    assert stored_slot is not None
     # The time is that of the look.
-    assert slot == replace(found, time=slot.time)
+    assert slot == replace(stored_slot, time=slot.time)
     assert (slot.plugin, slot.database, slot.two_phase, slot.lost) == ("pgoutput", db.name, False, None)
     assert slot.confirmed_flush_lsn is not None
     assert slot.confirmed_flush_lsn <= slot.head
@@ -75,17 +75,17 @@ def rewritten_meanwhile(db: Database) -> Iterator[Callable[[Future[Any]], None]]
     with closing(db.writer()) as first, closing(db.writer()) as second, closing(db.writer()) as third:
         xid = write(first, "INSERT INTO other DEFAULT VALUES")
 
-        def go_on(made: Future[Any]) -> None:
+        def go_on(future: Future[Any]) -> None:
             eventually(lambda: is_waited_for(xid))
-            later = write(second, "INSERT INTO other DEFAULT VALUES")
+            later_write = write(second, "INSERT INTO other DEFAULT VALUES")
             db.execute("ALTER TABLE t ALTER COLUMN id TYPE bigint")
             first.execute("COMMIT")
-            eventually(lambda: is_waited_for(later))
+            eventually(lambda: is_waited_for(later_write))
             last = write(third, "UPDATE t SET id = 2")
             second.execute("COMMIT")
-            eventually(lambda: made.done() or is_waited_for(last))
+            eventually(lambda: future.done() or is_waited_for(last))
             third.execute("COMMIT")
-            made.result(60)
+            future.result(60)
 
         yield go_on
 
@@ -121,10 +121,12 @@ def test_a_slot_that_is_created_while_a_table_is_rewritten(
 def test_a_slot_with_a_snapshot_that_is_made_while_a_table_is_rewritten(db16_and_18: Database) -> None:
     db = db16_and_18
     with rewritten_meanwhile(db) as go_on, ThreadPoolExecutor(1) as pool, ExitStack() as stack:
-        made = pool.submit(stack.enter_context, create_slot_with_snapshot(db.settings, "s", [TableName("public", "t")]))
-        go_on(made)
+        future = pool.submit(
+            stack.enter_context, create_slot_with_snapshot(db.settings, "s", [TableName("public", "t")])
+        )
+        go_on(future)
         with db.settings.connect() as reader:
-            hold(reader, made.result())
+            hold(reader, future.result())
             assert reader.execute("SELECT id FROM public.t").fetchall() == [(2,)]
         db.execute("UPDATE t SET id = 3")
         read_by_sql(db)
@@ -167,8 +169,8 @@ def test_a_slot_that_cannot_be_moved_past_its_beginning_is_recreated(
     else:
         with pytest.raises(UndecodableError, match=r"\[SLOT_UNDECODABLE\] .*after 5 tries: could not map filenumber"):
             create_slot(db18.connection, "s")
-    there = db18.rows(f"SELECT slot_name FROM pg_replication_slots WHERE database = '{db18.name}'")
-    assert there == ([("s",)] if is_made else [])
+    slots = db18.rows(f"SELECT slot_name FROM pg_replication_slots WHERE database = '{db18.name}'")
+    assert slots == ([("s",)] if is_made else [])
 
 
 def test_a_missing_slot_is_an_error_that_says_what_to_do(db18: Database) -> None:

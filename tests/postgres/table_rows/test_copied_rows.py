@@ -39,7 +39,7 @@ def _insert(values: list[bytes], columns: int) -> bytes:
 
 def _unescaped(value: bytes) -> bytes:
     """Return a value without its backslashes: one stands for the character behind it, except for some letters."""
-    return re.sub(rb"\\(.)", lambda found: _LETTERS.get(found[1], found[1]), value, flags=re.DOTALL)
+    return re.sub(rb"\\(.)", lambda match: _LETTERS.get(match[1], match[1]), value, flags=re.DOTALL)
 
 
 def made(data: bytes, columns: int) -> MessageBatch:
@@ -60,14 +60,14 @@ def relation(columns: int) -> TableDescription:
 
 
 def values(batch: MessageBatch) -> list[tuple[bytes | None, ...]]:
-    found = []
+    rows = []
     for lsn, data in batch:
         message = v1.parse(data)
         assert isinstance(message, v1.Insert)
         assert (lsn, message.relation_id, chr(data[0])) == (LSN, 4_000_000_000, "I")
-        found.append(tuple(message.new.values))
+        rows.append(tuple(message.new.values))
     assert batch.tags.tobytes() == b"I" * len(batch)
-    return found
+    return rows
 
 
 def test_what_the_server_has(db: Database) -> None:
@@ -84,8 +84,8 @@ def test_what_the_server_has(db: Database) -> None:
     copied = start_copy(db.connection, sql.SQL("COPY (SELECT a, b, c FROM t) TO STDOUT").format())
     batches = list(inserts(copied, relation(3), LSN))
     assert len(batches) == 2
-    found = Counter(row for batch in batches for row in values(batch))
-    assert found == Counter(tuple(None if text is None else text.encode() for text in row) for row in rows)
+    row_counts = Counter(row for batch in batches for row in values(batch))
+    assert row_counts == Counter(tuple(None if text is None else text.encode() for text in row) for row in rows)
 
 
 def test_few_columns_and_many() -> None:

@@ -60,15 +60,15 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def query(db: Database, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Query]:
-    made = Query(db, tmp_path, mode=request.param, listen="0", poll_interval="0")
-    yield made
-    made.restart(again=False)
+    started_query = Query(db, tmp_path, mode=request.param, listen="0", poll_interval="0")
+    yield started_query
+    started_query.restart(reopen=False)
 
 
 def monitor_of(query: Query) -> Monitor:
-    found = query.reader.driver.monitor
-    assert isinstance(found, Monitor)
-    return found
+    monitor = query.reader.driver.monitor
+    assert isinstance(monitor, Monitor)
+    return monitor
 
 
 def idle(query: Query) -> bool:
@@ -97,20 +97,23 @@ def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
     assert len(query.plan(300)) == 100
     # Spark has not ended the batch.
     eventually(lambda: figures(address)["logicalrep_lag_bytes"] > 100)
-    found = figures(address)
-    assert (found["logicalrep_changes_total"], found["logicalrep_batches_total"]) == (0, 0)
-    assert 0 < found["logicalrep_lag_seconds"] < time.time() - began + 1
+    metrics = figures(address)
+    assert (metrics["logicalrep_changes_total"], metrics["logicalrep_batches_total"]) == (0, 0)
+    assert 0 < metrics["logicalrep_lag_seconds"] < time.time() - began + 1
     query.commit()
     has_everything(query)
-    found = figures(address)
-    assert {name.split()[0] for name in found} == of("source")
-    assert (found["logicalrep_changes_total"], found["logicalrep_batches_total"]) == (100, 1)
-    assert found["logicalrep_bytes_total"] > 100 * 20
-    assert began < found["logicalrep_last_commit_timestamp_seconds"] < committed
-    assert committed < found["logicalrep_noted_timestamp_seconds"] < time.time()
-    assert all(found[f"logicalrep_seconds_total {stage}"] > 0 for stage in ("server", "decoding", "spark"))
+    metrics = figures(address)
+    assert {name.split()[0] for name in metrics} == of("source")
+    assert (metrics["logicalrep_changes_total"], metrics["logicalrep_batches_total"]) == (100, 1)
+    assert metrics["logicalrep_bytes_total"] > 100 * 20
+    assert began < metrics["logicalrep_last_commit_timestamp_seconds"] < committed
+    assert committed < metrics["logicalrep_noted_timestamp_seconds"] < time.time()
+    assert all(metrics[f"logicalrep_seconds_total {stage}"] > 0 for stage in ("server", "decoding", "spark"))
     mode = "peek" if query.options.mode == "peek" else "walsender"
-    assert [found[f"logicalrep_mode {each}"] for each in ("peek", "walsender")] == [mode == "peek", mode != "peek"]
+    assert [metrics[f"logicalrep_mode {reading_mode}"] for reading_mode in ("peek", "walsender")] == [
+        mode == "peek",
+        mode != "peek",
+    ]
     # WAL that is not for the query is no lag, as Spark asks for more.
     db.execute("CREATE TABLE other (id int)")
     has_everything(query)
@@ -129,11 +132,11 @@ def test_counts_continue_from_one_reader_to_the_other(
     assert len(query.plan()) == 1
     query.commit()
     idle(query)
-    found = figures(address)
-    assert (found["logicalrep_changes_total"], found["logicalrep_batches_total"]) == (9001, 2)
-    assert found["logicalrep_bytes_total"] > 9000 * 200
-    assert found["logicalrep_restarts_total"] == 0
-    assert found["logicalrep_mode walsender"] == 1
+    metrics = figures(address)
+    assert (metrics["logicalrep_changes_total"], metrics["logicalrep_batches_total"]) == (9001, 2)
+    assert metrics["logicalrep_bytes_total"] > 9000 * 200
+    assert metrics["logicalrep_restarts_total"] == 0
+    assert metrics["logicalrep_mode walsender"] == 1
     # Both connections of the driver break.
     db.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
@@ -159,10 +162,10 @@ def test_figures_that_executors_lack_are_omitted(
         assert len(query.plan()) == 1
         query.commit()
         idle(query)
-    found = figures(monitor.address)
-    assert "logicalrep_changes_total" not in found
-    assert "logicalrep_bytes_total" not in found
-    assert found["logicalrep_batches_total"] == 2
+    metrics = figures(monitor.address)
+    assert "logicalrep_changes_total" not in metrics
+    assert "logicalrep_bytes_total" not in metrics
+    assert metrics["logicalrep_batches_total"] == 2
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert [warning for warning in warnings if "the executors cannot reach http://127.0.0.1:" in warning] == warnings[
         :1
@@ -204,7 +207,7 @@ def test_a_port_that_stays_taken_ends_the_query(db: Database, tmp_path: Path, mo
             query.reader.latestOffset(query.start, None)
     # It is free now.
     query.reader.latestOffset(query.start, None)
-    query.restart(again=False)
+    query.restart(reopen=False)
 
 
 @pytest.mark.parametrize("query", MODES, indirect=True)
@@ -232,9 +235,9 @@ def test_a_query_of_spark_serves_its_metrics_and_a_listener_hears_of_it(
     prepare(db18, "spark")
     port, other = free_port(), free_port()
     stream = Stream(spark, db18, tmp_path, mode=mode, listen=port, max_changes_per_batch="2")
-    made: dict[str, Any] = {"spark": spark}
-    exec(example("docs/how-to/spark-monitoring.md", "start_http_server").replace("9401", other), made)
-    heard = made["listener"]
+    namespace: dict[str, Any] = {"spark": spark}
+    exec(example("docs/how-to/spark-monitoring.md", "start_http_server").replace("9401", other), namespace)
+    heard = namespace["listener"]
     try:
         query = stream.start()
         address = f"http://127.0.0.1:{port}/"
@@ -250,11 +253,11 @@ def test_a_query_of_spark_serves_its_metrics_and_a_listener_hears_of_it(
         eventually(lambda: served().get("logicalrep_changes_total") == 10, query)
         assert {name.split()[0] for name in served()} == of("source")
         eventually(lambda: figures_of(heard.collect()).get("logicalrep_changes_total") == 10, query)
-        found = figures_of(heard.collect())
+        metrics = figures_of(heard.collect())
         since_4_2 = {"logicalrep_lag_bytes", "logicalrep_retained_wal_bytes", "logicalrep_mode"}
-        assert {name.split()[0] for name in found} == of("listener") - (set() if HAS_ADMISSION_CONTROL else since_4_2)
-        assert found["logicalrep_batches_total"] >= (5 if HAS_ADMISSION_CONTROL else 1)
-        assert found["logicalrep_seconds_total spark"] > 0
+        assert {name.split()[0] for name in metrics} == of("listener") - (set() if HAS_ADMISSION_CONTROL else since_4_2)
+        assert metrics["logicalrep_batches_total"] >= (5 if HAS_ADMISSION_CONTROL else 1)
+        assert metrics["logicalrep_seconds_total spark"] > 0
         assert 'logicalrep_changes_total{slot="spark"} 10.0' in got(f"http://127.0.0.1:{other}/metrics")
         query.stop()
         # The figures of a query that was stopped are gone, the port is free, and those of one that fails stay.
@@ -270,8 +273,8 @@ def test_a_query_of_spark_serves_its_metrics_and_a_listener_hears_of_it(
     finally:
         spark.streams.removeListener(heard)
         prometheus_client.REGISTRY.unregister(heard)
-        for each in spark.streams.active:
-            each.stop()
+        for active_query in spark.streams.active:
+            active_query.stop()
 
 
 def test_a_listener_tells_queries_and_sources_apart() -> None:
@@ -301,4 +304,4 @@ def test_a_listener_tells_queries_and_sources_apart() -> None:
     assert heard.figures()[1].checkpointed > noted  # type: ignore[operator]
     heard.onQueryTerminated(SimpleNamespace(id="1", exception="[SLOT_LOST] …"))  # type: ignore[arg-type]
     heard.onQueryTerminated(SimpleNamespace(id="2", exception=None))  # type: ignore[arg-type]
-    assert [each.slot for each in heard.figures()] == ["a"]
+    assert [figure.slot for figure in heard.figures()] == ["a"]

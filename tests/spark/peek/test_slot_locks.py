@@ -58,14 +58,14 @@ def test_a_second_reader_is_refused_while_the_first_one_runs(db: Database, tmp_p
     assert sum(batch.num_rows for batch in reader.read(part)) == 1
     first.restart()
     first.commit()
-    first.restart(again=False)
-    query(db, tmp_path).restart(again=False)
+    first.restart(reopen=False)
+    query(db, tmp_path).restart(reopen=False)
 
 
 def test_a_second_reader_waits_for_the_first_one_s_end(db: Database, tmp_path: Path) -> None:
     first = query(db, tmp_path)
     threading.Timer(0.5, first.reader.stop).start()
-    query(db, tmp_path, retry_timeout="20").restart(again=False)
+    query(db, tmp_path, retry_timeout="20").restart(reopen=False)
 
 
 def test_the_lock_holder_continues_after_a_broken_connection(db: Database, tmp_path: Path) -> None:
@@ -82,14 +82,14 @@ def test_the_lock_holder_continues_after_a_broken_connection(db: Database, tmp_p
         first.commit()
     assert 2 < time.monotonic() - began < 20
     assert new_values(second.plan()) == ["1"]
-    second.restart(again=False)
+    second.restart(reopen=False)
     first.commit()
-    first.restart(again=False)
+    first.restart(reopen=False)
 
 
 def test_slots_have_locks_of_their_own(db: Database) -> None:
-    with db.settings.connect() as one, db.settings.connect() as other:
-        lock_slot(one, "a", patience=0)
+    with db.settings.connect() as connection, db.settings.connect() as other:
+        lock_slot(connection, "a", patience=0)
         lock_slot(other, "b", patience=0)
         with pytest.raises(SlotError, match="SLOT_IN_USE"):
             lock_slot(other, "a", patience=0)

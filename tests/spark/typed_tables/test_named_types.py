@@ -66,8 +66,8 @@ def test_every_way_to_read_a_table(spark: Any, db18: Database, tmp_path: Path) -
     options = {name: stream.options[name] for name in ("dsn", "slot", "publication")}
     _write(db18)
     with snapshot(**options) as name:
-        before = spark.read.format("logicalrep").options(**options, table="t", snapshot=name).load()
-        assert _own(before.collect()) == [_ROW]
+        frame = spark.read.format("logicalrep").options(**options, table="t", snapshot=name).load()
+        assert _own(frame.collect()) == [_ROW]
     _write(db18)
     assert _own(spark.read.format("logicalrep").options(**options, table="t").load().collect()) == [_ROW]
     feed = spark.read.format("logicalrep").options(**options).load()
@@ -92,12 +92,12 @@ def test_in_columns_and_row_by_row(db: Database, binary: str, monkeypatch: pytes
     options = read_options({"dsn": db.dsn, "slot": "s", "publication": "p", "table": "t", "binary": binary})
     assert options.table is not None
     schema = table_schema(db.connection, options.table, options.publications)
-    slot, found = query_slot(db.connection, "s"), []
+    slot, feeds = query_slot(db.connection, "s"), []
     for read in (committed_batches, row_by_row):
         monkeypatch.setattr(slot_range, "committed_batches", read)
         rows = pa.Table.from_batches(list(read_slot(options, schema, slot.confirmed, slot.reached)))
-        found.append(_own([row.values() for row in rows.to_pylist()]))
-    assert found == [[expected]] * 2
+        feeds.append(_own([row.values() for row in rows.to_pylist()]))
+    assert feeds == [[expected]] * 2
 
 
 def test_types_that_are_renamed_or_recreated_while_a_slot_waits(db18: Database) -> None:

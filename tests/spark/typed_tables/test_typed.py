@@ -128,13 +128,13 @@ def test_a_changed_type_is_an_error(spark: Any, db18: Database, tmp_path: Path) 
 def test_a_dropped_column_is_read_with_a_schema_that_has_it(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
     stream = Stream(spark, db18, tmp_path, table="public.plain")
-    before = stream.load()
+    old_frame = stream.load()
     db18.execute(
         "INSERT INTO plain (id, v) VALUES (1, 'x')", "ALTER TABLE plain DROP v", "INSERT INTO plain (id) VALUES (2)"
     )
     with fails("SCHEMA_CHANGED", r"public\.plain has the column v .*if it has been dropped since.*\.schema"):
         stream.run(new_columns="null")
-    frame = spark.readStream.format("logicalrep").schema(before.schema).options(**stream.options, new_columns="null")
+    frame = spark.readStream.format("logicalrep").schema(old_frame.schema).options(**stream.options, new_columns="null")
     query = stream.writer(frame.load()).trigger(availableNow=True).start()
     assert query.awaitTermination(60)
     rows = spark.read.schema("id int, v string").parquet(str(tmp_path / "out")).orderBy("id").collect()
@@ -165,7 +165,7 @@ def test_types_without_a_binary_reader_are_reported(spark: Any, db18: Database, 
 
 
 def test_typed_rows_out_of_the_feed(spark: Any, db18: Database) -> None:
-    """The rows are those of the option `table`."""
+    """The rows equal the rows that the option `table` reads."""
     prepare(db18, "spark")
     for seed in range(3):
         run(db18.connection, seed)
@@ -192,19 +192,19 @@ def test_typed_rows_out_of_the_feed_under_other_settings(spark: Any, db18: Datab
     )
     options = {"dsn": db18.dsn, "slot": "spark", "publication": "p"}
     settings = {"spark.sql.session.timeZone": "Asia/Kolkata", "spark.sql.execution.arrow.useLargeVarTypes": "true"}
-    before = {name: spark.conf.get(name) for name in settings}
+    old_settings = {name: spark.conf.get(name) for name in settings}
     feed = spark.read.format("logicalrep").options(**options).load()
     typed = feed.transform(typed_table("plain", **options)).selectExpr("id", "v", "n", "unix_micros(t)", "b")
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
-        found = typed.collect()
+        rows = typed.collect()
     finally:
-        for name, value in before.items():
+        for name, value in old_settings.items():
             spark.conf.set(name, value)
     moment = datetime.datetime(2024, 2, 29, 11, 0, 0, 1, datetime.UTC)
     first = (1, "text", Decimal("1.500"), round(moment.timestamp() * 1_000_000), True)
-    assert sorted(map(tuple, found)) == [first, (2, None, None, None, None)]
+    assert sorted(map(tuple, rows)) == [first, (2, None, None, None, None)]
 
 
 def test_columns_that_changed_since_the_feed_was_written(spark: Any, db18: Database) -> None:
@@ -234,7 +234,7 @@ def test_columns_that_changed_since_the_feed_was_written(spark: Any, db18: Datab
 
 
 @pytest.mark.parametrize(
-    ("table", "options", "said"),
+    ("table", "options", "message"),
     [
         ("t", {"tables": "u, v"}, "leaves out public.t: name it there too"),
         ("t", {"tabels": "t"}, "did you mean 'tables'"),
@@ -243,15 +243,15 @@ def test_columns_that_changed_since_the_feed_was_written(spark: Any, db18: Datab
         ("none", {"slot": "other"}, "Replication slot 'other' does not exist"),
     ],
 )
-def test_tables_that_no_feed_has(db18: Database, table: str, options: dict[str, str], said: str) -> None:
+def test_tables_that_no_feed_has(db18: Database, table: str, options: dict[str, str], message: str) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
     db18.execute("SELECT pg_create_logical_replication_slot('spark', 'pgoutput')")
-    with pytest.raises((OptionError, PreflightError), match=re.escape(said)):
+    with pytest.raises((OptionError, PreflightError), match=re.escape(message)):
         typed_table(table, **({"dsn": db18.dsn, "slot": "spark", "publication": "p"} | options))
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"table": "public.plain", "tables": "public.whole"}, "'tables' is for the change feed"),
         ({"table": "public.plain", "messages": "true"}, "'messages' is for the change feed"),
@@ -259,8 +259,8 @@ def test_tables_that_no_feed_has(db18: Database, table: str, options: dict[str, 
         ({"text_columns": "t"}, "'text_columns' is for a typed table"),
     ],
 )
-def test_options_of_the_other_kind_are_errors(spark: Any, options: dict[str, str], said: str) -> None:
-    with fails("OPTION_INVALID", said):
+def test_options_of_the_other_kind_are_errors(spark: Any, options: dict[str, str], message: str) -> None:
+    with fails("OPTION_INVALID", message):
         spark.readStream.format("logicalrep").options(slot="s", publication="p", **options).load()
 
 

@@ -25,9 +25,9 @@ def spool(folder: Path, slot: str = "s") -> Spool:
     return Spool(folder, slot, SCHEMA, 1)
 
 
-def segment_of(made: Spool) -> Path:
-    made.write(pa.record_batch({"n": [1, 2]}, SCHEMA), np.array([10, 20]))
-    return made.segments[-1].path
+def segment_of(written_spool: Spool) -> Path:
+    written_spool.write(pa.record_batch({"n": [1, 2]}, SCHEMA), np.array([10, 20]))
+    return written_spool.segments[-1].path
 
 
 def rows(segment: Path) -> list[Any]:
@@ -75,17 +75,17 @@ def test_a_folder_that_other_users_can_write_is_refused(tmp_path: Path, reason: 
 
 @pytest.mark.parametrize("reason", NOT_OURS)
 def test_a_reader_refuses_a_spool_that_other_users_can_write(tmp_path: Path, reason: str) -> None:
-    made = spool(tmp_path / "spool")
-    segment = segment_of(made)
+    written_spool = spool(tmp_path / "spool")
+    segment = segment_of(written_spool)
     assert rows(segment) == [1, 2]
-    NOT_OURS[reason](made.folder)
-    with pytest.raises(SpoolError, match=rf"the spool's folder {made.folder} {reason}"):
+    NOT_OURS[reason](written_spool.folder)
+    with pytest.raises(SpoolError, match=rf"the spool's folder {written_spool.folder} {reason}"):
         rows(segment)
 
 
 def test_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = spool(tmp_path / "spool")
-    segment = segment_of(made)
+    written_spool = spool(tmp_path / "spool")
+    segment = segment_of(written_spool)
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     for use in (lambda: spool(tmp_path / "spool"), lambda: rows(segment)):
@@ -102,13 +102,15 @@ def test_a_segment_that_is_a_link_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_spool_that_is_not_seen(tmp_path: Path) -> None:
-    made = spool(tmp_path / "spool")
-    segment = segment_of(made)
+    written_spool = spool(tmp_path / "spool")
+    segment = segment_of(written_spool)
     segment.unlink()
     with pytest.raises(SpoolError, match=r"^\[SEGMENT_GONE\].* is gone"):
         rows(segment)
-    made.close()
-    with pytest.raises(SpoolError, match=rf"^\[SPOOL_NOT_SEEN\] .* folder {made.folder}.* in the option 'spool'"):
+    written_spool.close()
+    with pytest.raises(
+        SpoolError, match=rf"^\[SPOOL_NOT_SEEN\] .* folder {written_spool.folder}.* in the option 'spool'"
+    ):
         rows(segment)
     with pytest.raises(SpoolError, match=r"^\[SPOOL_NOT_MADE\]"):
         spool(Path("/proc/spool"))
@@ -118,16 +120,16 @@ def test_each_user_has_a_folder_that_is_closed_to_other_users(tmp_path: Path, mo
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = default_folder()
     assert folder == tmp_path / f"logicalrep-{os.geteuid()}"
-    before = os.umask(0)
+    old_umask = os.umask(0)
     try:
-        made = spool(folder)
-        segment = segment_of(made)
+        written_spool = spool(folder)
+        segment = segment_of(written_spool)
     finally:
-        os.umask(before)
-    modes = [oct(path.stat().st_mode & 0o777) for path in (folder, made.folder, segment)]
+        os.umask(old_umask)
+    modes = [oct(path.stat().st_mode & 0o777) for path in (folder, written_spool.folder, segment)]
     assert modes == ["0o700", "0o700", "0o600"]
-    made.close()
-    made.close()
+    written_spool.close()
+    written_spool.close()
     assert list(folder.iterdir()) == []
 
 
@@ -144,12 +146,12 @@ def test_what_killed_processes_of_this_host_left_is_removed(tmp_path: Path) -> N
     folder = tmp_path / "spool"
     running = spool(folder, "running")
     subprocess.run([sys.executable, "-c", LEFT_BEHIND, str(folder)], check=False)
-    [left] = folder.glob("of_a_query_that_is_gone@*")
+    [remaining] = folder.glob("of_a_query_that_is_gone@*")
     elsewhere = folder / "s@another.host@1"
     something = folder / "something-else"
     for other in (elsewhere, something):
         other.mkdir()
     started = spool(folder, "s")
     assert sorted(folder.iterdir()) == sorted([running.folder, started.folder, elsewhere, something])
-    assert not left.exists()
+    assert not remaining.exists()
     assert rows(segment_of(running)) == [1, 2]

@@ -37,22 +37,22 @@ def difference(stored: Stored, folder: Path, expected: Expected) -> str:
     settings, last = expected.settings, versions[-1]
     # Another table may have had this name.
     versions = [version for version in versions if version.described["oid"] == last.described["oid"]]
-    found = (
-        _difference(_there(last), last.columns, expected)
+    mistake = (
+        _difference(_current_rows(last), last.columns, expected)
         or _halves(versions, expected.transactions)
         or in_clear(row for version in versions for row in version.rows)
     )
-    if not found and settings.history:
+    if not mistake and settings.history:
         (*_, kept) = stored.versions(folder.with_name(f"{folder.name}~history"))
-        now = [row for row in kept.rows if row["_is_current"]]
-        wrong = _difference(now, kept.columns, expected) or in_clear(kept.rows) or _of_history(versions, kept.rows)
+        current = [row for row in kept.rows if row["_is_current"]]
+        wrong = _difference(current, kept.columns, expected) or in_clear(kept.rows) or _of_history(versions, kept.rows)
         if wrong:
-            found = f"its history: {wrong}"
-    if not found and settings.append:
+            mistake = f"its history: {wrong}"
+    if not mistake and settings.append:
         (*_, kept) = stored.versions(folder.with_name(f"{folder.name}~changes"))
         if wrong := _of_changes(versions, kept.rows) or in_clear(kept.rows):
-            found = f"its changes: {wrong}"
-    return found
+            mistake = f"its changes: {wrong}"
+    return mistake
 
 
 def masked(columns: Sequence[str], rows: Counter[Any], settings: TableSettings) -> tuple[list[str], Counter[Any]]:
@@ -65,10 +65,10 @@ def masked(columns: Sequence[str], rows: Counter[Any], settings: TableSettings) 
         return None if mask == "nulled" else text
 
     stay = [at for at, name in enumerate(columns) if name not in settings.left_out]
-    found: Counter[Any] = Counter()
+    masked_rows: Counter[Any] = Counter()
     for row, count in rows.items():
-        found[tuple(value(columns[at], row[at]) for at in stay)] += count
-    return [columns[at] for at in stay], found
+        masked_rows[tuple(value(columns[at], row[at]) for at in stay)] += count
+    return [columns[at] for at in stay], masked_rows
 
 
 def _difference(rows: Iterable[Row], columns: Sequence[str], expected: Expected) -> str:
@@ -76,8 +76,8 @@ def _difference(rows: Iterable[Row], columns: Sequence[str], expected: Expected)
     names = [name for name in columns if not name.startswith("_") and not name.endswith("_text")]
     if names != [*expected.columns]:
         return f"its columns are {names}, and not {[*expected.columns]}"
-    there = Counter(tuple(row.get(name) for name in names) for row in rows)
-    missing, surplus = expected.rows - there, there - expected.rows
+    stored = Counter(tuple(row.get(name) for name in names) for row in rows)
+    missing, surplus = expected.rows - stored, stored - expected.rows
     if not missing and not surplus:
         return ""
     return f"{_shown(missing)} are missing, {_shown(surplus)} too many"
@@ -87,7 +87,7 @@ def _shown(rows: Iterable[Any]) -> str:
     return str([*rows][:3])[:400]
 
 
-def _there(version: Version) -> list[Row]:
+def _current_rows(version: Version) -> list[Row]:
     return [row for row in version.rows if not row.get("_deleted")]
 
 
@@ -101,15 +101,15 @@ def in_clear(rows: Iterable[Row]) -> str:
 
 
 def _halves(versions: Sequence[Version], transactions: Sequence[set[int]]) -> str:
-    """Return which transaction comes to a table in parts, by the versions in which its rows are for the first time."""
+    """Return which transaction's rows first appear in more than one version; an empty text if there is none."""
     first: dict[Any, int] = {}
     for number, version in enumerate(versions):
         for row in version.rows:
             first.setdefault(row.get("id"), number)
     for ids in transactions:
-        found = {first[each] for each in ids if each in first}
-        if len(found) > 1:
-            return f"the rows {ids} of one transaction come with the versions {sorted(found)}"
+        indexes = {first[id_] for id_ in ids if id_ in first}
+        if len(indexes) > 1:
+            return f"the rows {ids} of one transaction come with the versions {sorted(indexes)}"
     return ""
 
 
@@ -119,10 +119,10 @@ def _of_history(versions: Sequence[Version], kept: Sequence[Row]) -> str:
     for version in {version.lsn: version for version in versions}.values():
         # A load is before the first change that comes after it.
         at = version.lsn + 1, -1
-        there = Counter(row["id"] for row in _there(version))
+        stored = Counter(row["id"] for row in _current_rows(version))
         then = Counter(row["id"] for row in kept if _begin(row) <= at and (row["_is_current"] or _end(row) > at))
-        if then != there:
-            return f"at {version.lsn} it has {_shown(then - there)} too many, and lacks {_shown(there - then)}"
+        if then != stored:
+            return f"at {version.lsn} it has {_shown(then - stored)} too many, and lacks {_shown(stored - then)}"
     return ""
 
 
@@ -145,21 +145,24 @@ def _of_changes(versions: Sequence[Version], changes: Sequence[Row]) -> str:
         return "one is there twice"
     columns = versions[-1].described["columns"]
     # Changes have lost the values of a column that went, also if it came again.
-    first = max((number for number, each in enumerate(versions, 1) if each.described["columns"] != columns), default=0)
-    for before, after in pairwise(versions[first:]):
-        now = after.described
+    first = max(
+        (number for number, version in enumerate(versions, 1) if version.described["columns"] != columns), default=0
+    )
+    for start, after in pairwise(versions[first:]):
+        described = after.described
         # Rows of an attached partition are in no change.
-        if after.is_described or not now["key"] or [now["oid"]] != [oid for oid, _ in now["files"]]:
+        if after.is_described or not described["key"] or [described["oid"]] != [oid for oid, _ in described["files"]]:
             continue
         names = [name for name in after.columns if not name.startswith("_")]
-        rows = {tuple(row.get(name) for name in now["key"]): row for row in _there(before)}
-        for old, new in _pairs(row for row in changes if before.lsn < row["_commit_version"] <= after.lsn):
-            _replay(rows, old, new, now["key"])
-        expected, there = (
-            Counter(tuple(row.get(name) for name in names) for row in some) for some in (rows.values(), _there(after))
+        rows = {tuple(row.get(name) for name in described["key"]): row for row in _current_rows(start)}
+        for old, new in _pairs(row for row in changes if start.lsn < row["_commit_version"] <= after.lsn):
+            _replay(rows, old, new, described["key"])
+        expected, stored = (
+            Counter(tuple(row.get(name) for name in names) for row in side)
+            for side in (rows.values(), _current_rows(after))
         )
-        if expected != there:
-            return f"up to {after.lsn} they give {_shown(expected - there)}, and the version has {_shown(there - expected)}"
+        if expected != stored:
+            return f"up to {after.lsn} they give {_shown(expected - stored)}, and the version has {_shown(stored - expected)}"
     return ""
 
 
@@ -184,10 +187,10 @@ def _replay(rows: dict[Any, Row], old: Row | None, change: Row, key: Sequence[st
     if kind == "truncate":
         rows.clear()
         return
-    before: Mapping[str, Any] = {} if kind == "insert" else rows.pop(at, {})
+    old_row: Mapping[str, Any] = {} if kind == "insert" else rows.pop(at, {})
     if kind != "delete":
-        left = change["_unchanged"] or ()
-        row = {name: before.get(name) if name in left else value for name, value in change.items()}
+        unchanged = change["_unchanged"] or ()
+        row = {name: old_row.get(name) if name in unchanged else value for name, value in change.items()}
         rows[tuple(row[name] for name in key)] = row
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from tests.pipeline.catalog.search.subjects import Columns, Now, Plain, Statement, Subject
+from tests.pipeline.catalog.search.subjects import Columns, Context, Plain, Statement, Subject
 from tests.pipeline.catalog.search.subjects_keys import Keys
 from tests.pipeline.catalog.search.subjects_maintenance import Maintenance
 from tests.pipeline.catalog.search.subjects_masks import Masked
@@ -51,20 +51,20 @@ class History:
     is_plain: bool = False
     """Whether no load may be needed."""
     whole: frozenset[str] = frozenset()
-    """The tables of which each version has all rows of a transaction, or none."""
+    """The tables whose every version has all rows of a transaction or none."""
     masks: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """The settings of tables with masks, by their names."""
 
     @property
     def transactions(self) -> list[set[int]]:
         """The numbers in `id` of the rows that one transaction inserts each."""
-        found = []
+        inserted = []
         for statements in self.phases:
-            for _, part in groupby(statements, lambda each: each.step):
-                texts = [each.text for each in part if not each.session]
+            for _, part in groupby(statements, lambda statement: statement.step):
+                texts = [statement.text for statement in part if not statement.session]
                 if texts[:1] == ["BEGIN"] and texts[-1].startswith("COMMIT"):
-                    found.append({int(number) for text in texts for number in _INSERTED.findall(text)})
-        return found
+                    inserted.append({int(number) for text in texts for number in _INSERTED.findall(text)})
+        return inserted
 
     def __str__(self) -> str:
         """Return the history as SQL."""
@@ -73,69 +73,71 @@ class History:
         lines += [f"ALTER PUBLICATION p ADD TABLE {entry};" for entry in self.entries]
         for number, phase in enumerate(self.phases, 1):
             lines += [f"-- phase {number}"]
-            lines += [f"{each.text};{' -- in a second session' if each.session else ''}" for each in phase]
+            lines += [
+                f"{statement.text};{' -- in a second session' if statement.session else ''}" for statement in phase
+            ]
         return "\n".join(lines).replace("{schema}", self.name)
 
 
 def history(name: str, seed: object, phases: int, *, with_entries: bool = True, of_schemas: bool = False) -> History:
     """Return a history; `with_entries` tells whether it may write entries of the publication, which is the user's."""
-    now = Now(random.Random(f"{seed}/{name}"))
+    context = Context(random.Random(f"{seed}/{name}"))
     weights = {
         kind: weight
         for kind, weight in (OF_SCHEMAS if of_schemas else SUBJECTS).items()
         if with_entries or not kind.needs_own_entries
     }
-    kinds = now.chance.choices([*weights], [*weights.values()], k=1 if now.chance.random() < 0.8 else 2)
+    kinds = context.chance.choices([*weights], [*weights.values()], k=1 if context.chance.random() < 0.8 else 2)
     if Plain in kinds:
         # What others do in a transaction may be a reason to load.
         kinds = [Plain]
     subjects = [kind() for kind in dict.fromkeys(kinds)]
-    setup = [statement for subject in subjects for statement in subject.setup(now)]
+    setup = [statement for subject in subjects for statement in subject.setup(context)]
     entries = tuple(entry for subject in subjects for entry in subject.published)
-    found = []
+    phase_statements = []
     for _ in range(phases):
         statements: list[Statement] = []
         for subject in subjects:
             subject.on_refresh()
-        for step in range(now.chance.randint(2, 6)):
-            subjects, more = _some(subjects, now)
-            statements += (each._replace(step=step) for each in more)
-        found.append(tuple(statements))
+        for step in range(context.chance.randint(2, 6)):
+            subjects, more = _action_or_transaction(subjects, context)
+            statements += (new_statement._replace(step=step) for new_statement in more)
+        phase_statements.append(tuple(statements))
     return History(
         name,
         tuple(setup),
         entries,
-        tuple(found),
+        tuple(phase_statements),
         Plain in kinds,
         frozenset(table for subject in subjects for table in subject.whole),
         {table: subject.masks for subject in subjects if subject.masks for table in subject.published},
     )
 
 
-def _some(subjects: list[Subject], now: Now) -> tuple[list[Subject], list[Statement]]:
+def _action_or_transaction(subjects: list[Subject], context: Context) -> tuple[list[Subject], list[Statement]]:
     """Return one action or a transaction of some, and the model after it."""
-    chance = now.chance
+    chance = context.chance
     kind = chance.random()
     if kind < 0.5 or (kind > 0.9 and isinstance(subjects[0], Plain)):
-        return subjects, _said(chance.choice(subjects).act(now))
+        return subjects, _statements(chance.choice(subjects).act(context))
     if kind < 0.9:
-        return _transaction(subjects, now)
+        return _transaction(subjects, context)
     # An id that is given early, of a transaction that commits late.
     first = [Statement("BEGIN", 1), Statement("SELECT pg_current_xact_id()", 1)]
-    meanwhile = _said(chance.choice(subjects).act(now))
-    now.is_in_transaction = True
-    last = [Statement(text, 1) for text in chance.choice(subjects).act(now)]
-    now.is_in_transaction = False
+    meanwhile = _statements(chance.choice(subjects).act(context))
+    context.is_in_transaction = True
+    last = [Statement(text, 1) for text in chance.choice(subjects).act(context)]
+    context.is_in_transaction = False
     return subjects, [*first, *meanwhile, *last, Statement("COMMIT", 1)]
 
 
-def _transaction(subjects: list[Subject], now: Now) -> tuple[list[Subject], list[Statement]]:
-    chance, before = now.chance, copy.deepcopy(subjects)
+def _transaction(subjects: list[Subject], context: Context) -> tuple[list[Subject], list[Statement]]:
+    chance, previous = context.chance, copy.deepcopy(subjects)
     texts = ["BEGIN"]
-    now.is_in_transaction = True
+    context.is_in_transaction = True
     for number in range(chance.randint(1, 4)):
         model = copy.deepcopy(subjects)
-        action = chance.choice(subjects).act(now)
+        action = chance.choice(subjects).act(context)
         kind = chance.random()
         if kind < 0.7:
             texts += action
@@ -143,17 +145,17 @@ def _transaction(subjects: list[Subject], now: Now) -> tuple[list[Subject], list
             texts += [f"SAVEPOINT s{number}", *action, f"{'RELEASE' if kind < 0.85 else 'ROLLBACK TO'} s{number}"]
             if kind >= 0.85:
                 subjects = model
-    now.is_in_transaction = False
+    context.is_in_transaction = False
     ends = {"COMMIT": 14, "ROLLBACK": 2, "COMMIT PREPARED": 3, "ROLLBACK PREPARED": 1}
     end = chance.choices([*ends], [*ends.values()])[0]
     if "PREPARED" in end:
-        gid = f"'{{schema}}_{now.next()}'"
+        gid = f"'{{schema}}_{context.next()}'"
         texts.append(f"PREPARE TRANSACTION {gid}")
         end = f"{end} {gid}"
-    return before if "ROLLBACK" in end else subjects, _said([*texts, end])
+    return previous if "ROLLBACK" in end else subjects, _statements([*texts, end])
 
 
-def _said(texts: Sequence[str]) -> list[Statement]:
+def _statements(texts: Sequence[str]) -> list[Statement]:
     return [Statement(text) for text in texts]
 
 

@@ -1,4 +1,4 @@
-"""Mends of wrong rows, each of which can be taken out again: the search has to find what is wrong without it."""
+"""Fixes of wrong rows that a test can revert one at a time: the search must find each defect again."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _in_text(target: Any, name: str, *replaced: tuple[str, str]) -> Mutation:
 
     def mutate(patch: pytest.MonkeyPatch) -> None:
         text = getattr(target, name)
-        for before, after in replaced:
-            assert before in text
-            text = text.replace(before, after)
+        for old, after in replaced:
+            assert old in text
+            text = text.replace(old, after)
         patch.setattr(target, name, text)
 
     return mutate
@@ -63,10 +63,10 @@ def _first_reading(patch: pytest.MonkeyPatch) -> None:
 def _key_of_before(patch: pytest.MonkeyPatch) -> None:
     of_relation = proof.proven_key
 
-    def key(before: TableSpec, after: TableSpec, relation: SentRelation, numbers: dict[str, int]) -> Any:
+    def key(previous: TableSpec, after: TableSpec, relation: SentRelation, numbers: dict[str, int]) -> Any:
         if relation.replica_identity == ReplicaIdentity.FULL.value:
-            return proof.key_numbers(before)
-        return of_relation(before, after, relation, numbers)
+            return proof.key_numbers(previous)
+        return of_relation(previous, after, relation, numbers)
 
     patch.setattr(proof, "proven_key", key)
 
@@ -74,10 +74,10 @@ def _key_of_before(patch: pytest.MonkeyPatch) -> None:
 def _any_publication(patch: pytest.MonkeyPatch) -> None:
     reason = proof.reason_to_load
 
-    def reason_to_load(before: TableSpec, now: CatalogTable, *more: Any) -> str | None:
-        after = now.table
-        evidence = replace(before.evidence, published=after.evidence.published)
-        return reason(replace(before, published=after.published, evidence=evidence), now, *more)
+    def reason_to_load(previous: TableSpec, current: CatalogTable, *more: Any) -> str | None:
+        after = current.table
+        evidence = replace(previous.evidence, published=after.evidence.published)
+        return reason(replace(previous, published=after.published, evidence=evidence), current, *more)
 
     for module in (proof, differences, failures, table_writer):
         patch.setattr(module, "reason_to_load", reason_to_load)
@@ -85,10 +85,10 @@ def _any_publication(patch: pytest.MonkeyPatch) -> None:
 
 def _halves_of_transactions(patch: pytest.MonkeyPatch) -> None:
     def runs_with_halves(
-        before: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: Sequence[ChangeBatch]
+        previous: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: Sequence[ChangeBatch]
     ) -> list[tuple[TableSpec, list[ChangeBatch]]]:
         places = [place for batch in changes for place in zip(batch.lsns, batch.ordinals, strict=True)]
-        bounds = [(0, before)]
+        bounds = [(0, previous)]
         for relation, table in described:
             if not runs.is_same_shape(bounds[-1][1], table):
                 bounds.append((sum(at < (relation.commit_lsn, relation.ordinal) for at in places), table))
@@ -99,7 +99,7 @@ def _halves_of_transactions(patch: pytest.MonkeyPatch) -> None:
 
 
 def _texts_by_type_of_arrow(patch: pytest.MonkeyPatch) -> None:
-    def keeps(before: TableSpec, source: Any, table: TableSpec, column: Any) -> bool:
+    def keeps(previous: TableSpec, source: Any, table: TableSpec, column: Any) -> bool:
         return bool(column.type == source.type) or evolution.is_wider(source, column.type)
 
     patch.setattr(evolution, "keeps_texts", keeps)
@@ -126,7 +126,9 @@ def _told_by_names(patch: pytest.MonkeyPatch) -> None:
     """Take out all that tells another table of a name: its number, its entry of the publication and its file."""
     take, open_table = Differences.take, TableWriter.open
     patch.setattr(
-        Differences, "take", lambda self, table, now, at, is_another: take(self, table, now, at, is_another=False)
+        Differences,
+        "take",
+        lambda self, table, current, at, is_another: take(self, table, current, at, is_another=False),
     )
 
     def opened(writer: TableWriter, table: Table) -> StoredTable | None:

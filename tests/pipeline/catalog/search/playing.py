@@ -162,7 +162,7 @@ class _Play:
         self._players = players
         self._chance = random.Random(f"{schedule.seed}/play")
         self._watched = _Watched()
-        masks = {f"{each.name}.{table}": mask for each in histories for table, mask in each.masks.items()}
+        masks = {f"{history.name}.{table}": mask for history in histories for table, mask in history.masks.items()}
         self._options: dict[str, Any] = {
             "publication": "p",
             "table_settings": schedule.settings,
@@ -171,7 +171,7 @@ class _Play:
             "index_size": 100.0 if schedule.has_index else None,
         }
         self._settings = settings(database, folder, **self._options)
-        self._by_name = {each.name: each for each in histories}
+        self._by_name = {history.name: history for history in histories}
         self._stored = Stored()
         self._outcome = Outcome()
 
@@ -201,19 +201,23 @@ class _Play:
         player, is_ours = self._players[0], self._schedule.is_ours
         if not is_ours:
             player.execute("CREATE PUBLICATION p WITH (publish_via_partition_root = true)")
-        for each in self._histories:
-            texts = [f"CREATE SCHEMA {each.name}", f"CREATE SCHEMA {each.name}_b", f"SET search_path = {each.name}"]
-            texts += each.setup
-            texts += [f"ALTER PUBLICATION p ADD TABLE {entry}" for entry in each.entries if not is_ours]
-            player.execute("; ".join(texts).replace("{schema}", each.name).encode())
+        for history in self._histories:
+            texts = [
+                f"CREATE SCHEMA {history.name}",
+                f"CREATE SCHEMA {history.name}_b",
+                f"SET search_path = {history.name}",
+            ]
+            texts += history.setup
+            texts += [f"ALTER PUBLICATION p ADD TABLE {entry}" for entry in history.entries if not is_ours]
+            player.execute("; ".join(texts).replace("{schema}", history.name).encode())
 
     # Statements
 
     def _interleaved(self, phase: int) -> list[tuple[str, list[Statement]]]:
-        """Return the histories' statements of a phase in a random order, those of one transaction together."""
+        """Return the statements of all histories in a phase, in a random order; each transaction's statements stay together."""
         queues = [
-            [(each.name, list(part)) for _, part in groupby(each.phases[phase], lambda statement: statement.step)]
-            for each in self._histories
+            [(history.name, list(part)) for _, part in groupby(history.phases[phase], lambda statement: statement.step)]
+            for history in self._histories
         ]
         order = [number for number, queue in enumerate(queues) for _ in queue]
         self._chance.shuffle(order)
@@ -225,7 +229,7 @@ class _Play:
         for number, (schema, statements) in enumerate(parts):
             if number == publication:
                 self._change_publication()
-            for player in self._players if any(each.session for each in statements) else self._players[:1]:
+            for player in self._players if any(statement.session for statement in statements) else self._players[:1]:
                 player.execute(f"SET search_path = {schema}".encode())
             for text, session, _ in statements:
                 self._outcome.statements += 1
@@ -259,12 +263,12 @@ class _Play:
             return
         setting = _SETTINGS[kind]
         player.execute(f"ALTER PUBLICATION p SET ({setting})".encode())
-        for each in self._histories:
+        for history in self._histories:
             # Rows that are not sent: their tables have to be loaded, though all is as before afterwards.
-            for entry in each.entries:
+            for entry in history.entries:
                 table = entry.split()[0]
                 with suppress(psycopg.Error):
-                    player.execute(f"UPDATE {each.name}.{table} SET id = id + 5000 WHERE id = 1".encode())
+                    player.execute(f"UPDATE {history.name}.{table} SET id = id + 5000 WHERE id = 1".encode())
         player.execute(
             "ALTER PUBLICATION p SET (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
         )
@@ -294,9 +298,9 @@ class _Play:
         seen, errors = [0], []
 
         def counted(catalog: Catalog) -> Any:
-            found = query(catalog)
+            answer = query(catalog)
             seen[0] = next(refreshes)
-            return found
+            return answer
 
         def run() -> None:
             try:
@@ -315,7 +319,9 @@ class _Play:
                 raise errors[0]
             state = State.read(Storage(str(self._folder)))
             return (
-                state.lsn >= end and seen[0] > before and all(each.state != "loading" for each in state.tables.values())
+                state.lsn >= end
+                and seen[0] > refresh_count
+                and all(table.state != "loading" for table in state.tables.values())
             )
 
         thread = threading.Thread(target=run)
@@ -325,7 +331,7 @@ class _Play:
             thread.start()
             try:
                 self._play(parts)
-                end, before = query_wal_head(self._players[0]), seen[0] + 1
+                end, refresh_count = query_wal_head(self._players[0]), seen[0] + 1
                 eventually(is_up_to_date)
             finally:
                 stop.set()
@@ -341,15 +347,15 @@ class _Play:
                 condition = "" if where is None else f" WHERE {where}"
                 query = sql.SQL(f"SELECT {', '.join(listed)} FROM {schema}.{table}{condition}")
                 rows = query_rows(connection, query)
-                if found := self._difference(schema, table, columns, rows, phase):
+                if mistake := self._difference(schema, table, columns, rows, phase):
                     name = schema.removesuffix("_b")
-                    wrong[name] = f"{wrong.get(name, '')}{schema}.{table} after phase {phase + 1}: {found}\n"
+                    wrong[name] = f"{wrong.get(name, '')}{schema}.{table} after phase {phase + 1}: {mistake}\n"
         self._outcome.wrong = wrong | self._outcome.wrong
 
     def _difference(self, schema: str, table: str, columns: list[str], rows: Counter[Any], phase: int) -> str:
-        each, folder = self._by_name[schema.removesuffix("_b")], self._folder / schema / table
+        history, folder = self._by_name[schema.removesuffix("_b")], self._folder / schema / table
         reason = self._watched.stopped.get(f"{schema}.{table}")
-        if table in each.masks and stops(each.phases[: phase + 1]):
+        if table in history.masks and stops(history.phases[: phase + 1]):
             # Nobody knows for how long it is stopped: another statement may have exchanged the names back.
             rows_in_clear = [row for version in self._stored.versions(folder) for row in version.rows]
             return in_clear(rows_in_clear)
@@ -359,14 +365,14 @@ class _Play:
         if reason is not None:
             return f"it is stopped: {reason}"
         kept = self._settings.of(TableName(schema, table))
-        expected = Expected(*masked(columns, rows, kept), kept, each.transactions if table in each.whole else ())
+        expected = Expected(*masked(columns, rows, kept), kept, history.transactions if table in history.whole else ())
         return difference(self._stored, folder, expected)
 
 
 @contextmanager
 def _early_refreshes(dsn: str, number: int) -> Iterator[None]:
     """Let some refreshes see the catalog as it was before; as those do that are made right after a commit was received."""
-    left, lock, refresh = [number], threading.Lock(), Catalog.refresh
+    remaining, lock, refresh = [number], threading.Lock(), Catalog.refresh
     asked = threading.local()
 
     with psycopg.connect(dsn) as holder:
@@ -376,8 +382,8 @@ def _early_refreshes(dsn: str, number: int) -> Iterator[None]:
         @contextmanager
         def early_state(connection: Any) -> Iterator[None]:
             with lock:
-                is_early = getattr(asked, "is_for_rows", False) and left[0] > 0
-                left[0] -= is_early
+                is_early = getattr(asked, "is_for_rows", False) and remaining[0] > 0
+                remaining[0] -= is_early
             if not is_early:
                 with catalog_snapshot(connection):
                     yield

@@ -1,4 +1,4 @@
-"""The search: histories of a seed, the wrong ones of which are made short and told as SQL."""
+"""The search: plays the histories of a seed, shortens each history that fails and prints it as SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 50
 
 
 @dataclass(frozen=True)
-class Found:
+class Failure:
     """A history whose tables end wrong, or that ends `replicate`."""
 
     history: History
@@ -31,7 +31,7 @@ class Found:
 
 def histories(schedule: Schedule, number: int = AT_ONCE) -> list[History]:
     """Return the histories of a schedule."""
-    names, with_entries = (f"h{each}" for each in range(number)), not schedule.is_ours
+    names, with_entries = (f"h{index}" for index in range(number)), not schedule.is_ours
     of = {"with_entries": with_entries, "of_schemas": schedule.has_schemas}
     return [history(name, schedule.seed, schedule.phases, **of) for name in names]
 
@@ -51,14 +51,18 @@ def outcome(played: Sequence[History], schedule: Schedule) -> Outcome:
     return replace(halves[0], wrong=wrong or {played[0].name: why}, loads=halves[0].loads | halves[1].loads)
 
 
-def shortened(played: Sequence[History], schedule: Schedule, result: Outcome) -> Iterator[Found]:
+def shortened(played: Sequence[History], schedule: Schedule, result: Outcome) -> Iterator[Failure]:
     """Yield the histories that are wrong, each as short as it was found to be."""
-    for each in played:
-        if each.name in result.wrong:
-            short = shrunk(each, lambda shorter: set(outcome(shorter, schedule).wrong))
+    for candidate in played:
+        if candidate.name in result.wrong:
+            short = shrunk(candidate, lambda shorter: set(outcome(shorter, schedule).wrong))
             why = outcome([short], schedule).wrong.get(short.name)
-            # One that fails only sometimes stays as it was.
-            yield Found(each, result.wrong[each.name], schedule) if why is None else Found(short, why, schedule)
+            # A history that fails only sometimes is not shortened.
+            yield (
+                Failure(candidate, result.wrong[candidate.name], schedule)
+                if why is None
+                else Failure(short, why, schedule)
+            )
 
 
-__all__ = ["AT_ONCE", "Found", "histories", "outcome", "shortened"]
+__all__ = ["AT_ONCE", "Failure", "histories", "outcome", "shortened"]

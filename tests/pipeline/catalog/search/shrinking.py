@@ -1,6 +1,6 @@
 """A history that fails, made short: statements are left out as long as it still fails.
 
-Many shorter ones are played at once, as a history in fifty costs a fraction of one that is played alone.
+Many candidates are played at once: a history among fifty costs a fraction of a history that is played alone.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def shrunk(history: History, fails: Callable[[Sequence[History]], set[str]]) -> 
             if failed:
                 break
         if failed:
-            found = min((each for each in shorter if each.name in failed), key=_length)
-            history = replace(found, name=history.name)
+            shortest = min((candidate for candidate in shorter if candidate.name in failed), key=_length)
+            history = replace(shortest, name=history.name)
             size = max(1, min(size, _length(history) // 2))
         elif size == 1:
             return history
@@ -54,7 +54,7 @@ def _shorter(history: History, size: int) -> list[History]:
 
 def _transactions(history: History) -> list[tuple[int, int, int]]:
     """Return the phase, the beginning and the end of each transaction and savepoint."""
-    found = []
+    places = []
     for phase, statements in enumerate(history.phases):
         for begin, statement in enumerate(statements):
             verbs = {"BEGIN": ("COMMIT", "ROLLBACK", "PREPARE"), "SAVEP": ("RELEASE", "ROLLBACK TO")}.get(
@@ -62,17 +62,21 @@ def _transactions(history: History) -> list[tuple[int, int, int]]:
             )
             for end in range(begin + 1, len(statements)) if verbs else ():
                 if statements[end].text.startswith(verbs) and statements[end].session == statement.session:
-                    found.append((phase, begin, end))
+                    places.append((phase, begin, end))
                     break
-    return found
+    return places
 
 
 def _without(history: History, places: set[tuple[int, int]], number: int) -> History:
     def rest(phase: int, statements: Sequence[Statement]) -> tuple[Statement, ...]:
-        left = [each for at, each in enumerate(statements) if (phase, at) not in places]
-        ended = {each.text.split()[-1] for each in left if " PREPARED " in each.text}
-        # A load would wait for the end of one that stays prepared.
-        return tuple(each for each in left if not each.text.startswith("PREPARE ") or each.text.split()[-1] in ended)
+        statements_left = [statement for at, statement in enumerate(statements) if (phase, at) not in places]
+        ended = {statement.text.split()[-1] for statement in statements_left if " PREPARED " in statement.text}
+        # A load would wait for the end of a transaction that stays prepared.
+        return tuple(
+            statement
+            for statement in statements_left
+            if not statement.text.startswith("PREPARE ") or statement.text.split()[-1] in ended
+        )
 
     phases = tuple(rest(phase, statements) for phase, statements in enumerate(history.phases))
     return replace(history, name=f"{history.name}_{number}", phases=phases)

@@ -44,27 +44,29 @@ class Stored:
 
     def _of_metadata(self, folder: Path) -> list[Version]:
         """Return the versions of an Iceberg table."""
-        found: list[Version] = []
-        before: object = None
-        # A folder's are called `v12.metadata.json`, those of a catalog `00012-<UUID>.metadata.json`.
+        versions: list[Version] = []
+        previous: object = None
+        # Metadata files are called `v12.metadata.json` in a folder, and `00012-<UUID>.metadata.json` with a catalog.
         found_files = (folder / "metadata").glob("*.metadata.json")
         files = {int(re.split(r"[-.]", file.name.removeprefix("v"))[0]): file for file in found_files}
         for number in sorted(files):
             table = StaticTable.from_metadata(str(files[number]))
             properties, described = table.properties, json.loads(table.properties["logicalrep.table"])
-            now = [properties.get(name) for name in ("logicalrep.table", "logicalrep.load", "logicalrep.stopped")]
+            properties_read = [
+                properties.get(name) for name in ("logicalrep.table", "logicalrep.load", "logicalrep.stopped")
+            ]
             at = folder / f"{table.metadata.current_snapshot_id} {table.schema()}"
             if at not in self.files:
                 self.files[at] = _rows_of(table.scan().to_arrow())
             columns = tuple(field.name for field in table.schema().fields)
             lsn = max(map(int, json.loads(properties["logicalrep.applied"]).values()))
-            found.append(Version(columns, self.files[at], lsn, described, now != before))
-            before = now
-        return found
+            versions.append(Version(columns, self.files[at], lsn, described, properties_read != previous))
+            previous = properties_read
+        return versions
 
     def _of_log(self, folder: Path) -> list[Version]:
         """Return the versions of a Delta table."""
-        found: list[Version] = []
+        versions: list[Version] = []
         paths: set[str] = set()
         columns: tuple[str, ...] = ()
         lsn, described, has_vectors = 0, {}, False
@@ -74,7 +76,7 @@ class Stored:
                 if "metaData" in action:
                     is_described, described = True, json.loads(action["metaData"]["configuration"]["logicalrep.table"])
                     fields = json.loads(action["metaData"]["schemaString"])["fields"]
-                    columns = tuple(each["name"] for each in fields)
+                    columns = tuple(field["name"] for field in fields)
                 elif "txn" in action:
                     lsn = action["txn"]["version"]
                 elif "remove" in action:
@@ -86,8 +88,8 @@ class Stored:
                 rows = self._rows_without_marked(folder, int(file.stem))
             else:
                 rows = [row for path in sorted(paths) for row in self._rows(folder / path)]
-            found.append(Version(columns, rows, lsn, described, is_described))
-        return found
+            versions.append(Version(columns, rows, lsn, described, is_described))
+        return versions
 
     def _rows(self, path: Path) -> list[Row]:
         if path not in self.files:

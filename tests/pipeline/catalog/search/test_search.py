@@ -1,10 +1,10 @@
 """Random histories end as the server's tables, and plain changes need no load; the search finds what mends keep out.
 
 Fifty histories of three phases take 19 to 37 CPU-seconds with the server's, 0.4 to 0.7 a history, measured beside other
-work on two cores. About half is for loads, each of which opens three sessions; runs that are killed cost the most.
+work on two cores. About half is for loads, as a load opens three sessions; runs that are killed cost the most.
 `make test` has fifty, `make test-all` two hundred and the mutations, and `make soak` as many as there are in SEARCH
-minutes, from SEED on; FORMAT=iceberg has all of them in Iceberg tables, where else a third are, and CATALOG=sqlite in
-those of a catalog too.
+minutes, from SEED on. A third of the tables are Iceberg tables; FORMAT=iceberg makes all of them Iceberg tables, and
+CATALOG=sqlite registers these in a catalog too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.postgres
 MINUTES, SEED = float(os.environ.get("SEARCH", "0")), int(os.environ.get("SEED", "1"))
 FORMAT = os.environ.get("FORMAT")
 _BATCHES = 6
-"""The batches of histories in which each mutation has to be found."""
+"""The number of batches of histories within which the search must find each mutation."""
 
 
 def schedule(seed: int, phases: int = 3) -> Schedule:
@@ -63,7 +63,7 @@ def search(wanted: Schedule) -> None:
 
 def loads_of_plain_changes(played: list[History], result: Outcome) -> dict[str, list[str]]:
     """Return the reasons for loads of tables that had plain changes alone."""
-    plain = {each.name for each in played if each.is_plain}
+    plain = {history.name for history in played if history.is_plain}
     return {name: reasons for name, reasons in result.loads.items() if name in plain}
 
 

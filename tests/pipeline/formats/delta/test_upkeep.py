@@ -49,8 +49,8 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path) -> None:
             old, rows_then = DeltaTable(storage.uri_of("public/t")), len(history.rows)
             opened = old.to_pyarrow_table()
     assert rows_at(storage) == history.truth()
-    there = sum(file.size for file in log.files.values())
-    assert size_of(tmp_path) <= (limits.retained_factor + 2) * there
+    current_size = sum(file.size for file in log.files.values())
+    assert size_of(tmp_path) <= (limits.retained_factor + 2) * current_size
     assert opened.num_rows == rows_then
     reopened = DeltaLog.open(storage, "public/t")
     assert reopened is not None
@@ -71,8 +71,8 @@ def test_old_files_are_removed_under_constant_changes(
             caught_up()
         log = DeltaLog.open(Storage(str(tmp_path)), "public/t")
         assert log is not None
-        there = sum(file.size for file in log.files.values())
-        eventually(lambda: size_of(tmp_path) <= 5 * there)
+        current_size = sum(file.size for file in log.files.values())
+        eventually(lambda: size_of(tmp_path) <= 5 * current_size)
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
@@ -108,25 +108,25 @@ def test_merging_settles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files:
     """Also where files are small on the disk, and cannot be fewer."""
     limits = Limits(file_rows=1000, file_bytes=100_000)
     storage = Storage(str(tmp_path), limits=limits)
-    made = table(("id",))
+    spec = table(("id",))
 
     def part(number: int) -> pa.Table:
         ids = range(number * rows, (number + 1) * rows)
         columns = {"id": pa.array(ids, pa.int32()), "big": pa.array([f"{value}{id_ % 7}" for id_ in ids])}
-        arrays = [columns.get(field.name, pa.nulls(rows)).cast(field.type) for field in made.stored]
-        return pa.table(arrays, schema=made.stored)
+        arrays = [columns.get(field.name, pa.nulls(rows)).cast(field.type) for field in spec.stored]
+        return pa.table(arrays, schema=spec.stored)
 
-    first = [file for number in range(files) for file in write_rows(storage, "public/t", made.stored, part(number))]
+    first = [file for number in range(files) for file in write_rows(storage, "public/t", spec.stored, part(number))]
     log = DeltaLog.replace(
-        storage, "public/t", NewTable(made, first, Position(APP, Lsn(9)), load="x", keep_hours=24), None
+        storage, "public/t", NewTable(spec, first, Position(APP, Lsn(9)), load="x", keep_hours=24), None
     )
-    there = sum(file.size for file in first)
+    current_size = sum(file.size for file in first)
     steps = 0
     while merge_next(log, SequentialEngine()):
         steps += 1
         assert steps <= len(first)
     # A row is written about twice at most.
-    assert size_of(tmp_path) <= 3 * there + 100_000
+    assert size_of(tmp_path) <= 3 * current_size + 100_000
     assert DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().num_rows == files * rows
     assert not merge_next(reopened(storage), SequentialEngine())
 
@@ -134,8 +134,8 @@ def test_merging_settles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files:
 def test_another_program_keeps_the_old_versions_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
-    now = time.time_ns()
-    monkeypatch.setattr(time, "time_ns", lambda: now - 2 * 3600 * 1_000_000_000)
+    nanoseconds = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: nanoseconds - 2 * 3600 * 1_000_000_000)
     make_commits(storage, log, History(("id",), random.Random(1)), 3)
     DeltaTable(storage.uri_of("public/t")).vacuum(dry_run=False)
     for version in range(reopened(storage).version):

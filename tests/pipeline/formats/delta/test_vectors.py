@@ -72,7 +72,7 @@ def new_log(storage: Storage, rows: int = ROWS) -> DeltaLog:
     """Return a table with rows of the ids from 0 on, in two files."""
     spec = table(("id",), TableSettings(write_mode="merge-on-read"))
     ids = np.arange(rows)
-    columns = [ids, ids.astype(str), ids / 2, [f"big {each}" for each in ids]]
+    columns = [ids, ids.astype(str), ids / 2, [f"big {id_}" for id_ in ids]]
     loaded = pa.table([pa.array(column) for column in columns], schema=spec.schema)
     halves = (loaded.slice(0, rows // 2), loaded.slice(rows // 2))
     files = [file for half in halves for file in write_rows(storage, "public/t", half.schema, half)]
@@ -86,12 +86,12 @@ def update(log: DeltaLog, lsn: int, ids: range) -> None:
     changes = [
         {
             "op": "update",
-            "after": {"id": str(each), "b": f"at {lsn}", "v": None},
+            "after": {"id": str(id_), "b": f"at {lsn}", "v": None},
             "unchanged": ("big",),
             "commit_lsn": lsn,
             "ordinal": number,
         }
-        for number, each in enumerate(ids)
+        for number, id_ in enumerate(ids)
     ]
     apply(log, [change_batch(relation(NAMES, oid=OID), changes)], Position(APP, Lsn(lsn)), SequentialEngine())
 
@@ -107,17 +107,17 @@ def log(tmp_path: Path) -> DeltaLog:
 
 
 def expected() -> dict[int, tuple[str, str]]:
-    found = {each: (str(each), f"big {each}") for each in range(ROWS)}
+    values = {id_: (str(id_), f"big {id_}") for id_ in range(ROWS)}
     for lsn, ids in ((1000, range(5)), (1001, range(5, 10)), (1002, range(10_000, 12_000, 17))):
-        found |= {each: (f"at {lsn}", f"big {each}") for each in ids}
-    return found
+        values |= {id_: (f"at {lsn}", f"big {id_}") for id_ in ids}
+    return values
 
 
 def as_dict(rows: pa.Table) -> dict[int, tuple[str, str]]:
     columns = (rows[name].to_pylist() for name in ("id", "b", "big"))
-    found = {id_: (b, big) for id_, b, big in zip(*columns, strict=True)}
-    assert len(found) == rows.num_rows
-    return found
+    values = {id_: (b, big) for id_, b, big in zip(*columns, strict=True)}
+    assert len(values) == rows.num_rows
+    return values
 
 
 def test_an_update_adds_one_small_file_and_marks_the_rows(log: DeltaLog, tmp_path: Path) -> None:
@@ -128,12 +128,12 @@ def test_an_update_adds_one_small_file_and_marks_the_rows(log: DeltaLog, tmp_pat
     assert [file.vector.count for file in log.files.values() if file.vector] == [10, len(range(10_000, 12_000, 17))]
     last = [json.loads(line) for line in (folder / f"_delta_log/{log.version:020}.json").read_text().splitlines()]
     (removed, added) = ([action[kind] for action in last if kind in action] for kind in ("remove", "add"))
-    marked = next(each for each in added if "deletionVector" in each)
+    marked = next(entry for entry in added if "deletionVector" in entry)
     assert marked["deletionVector"]["storageType"] == "u"
     stats = json.loads(marked["stats"])
     assert (stats["numRecords"], stats["tightBounds"]) == (ROWS // 2, False)
     # The one is as it was, and the small file with the new rows was written anew.
-    assert {each["path"] for each in removed} >= {marked["path"]}
+    assert {entry["path"] for entry in removed} >= {marked["path"]}
     assert len(added) == 2
     assert sum(path.stat().st_size for path in folder.glob("deletion_vector_*.bin")) < 1000
 
@@ -160,7 +160,7 @@ def test_readers_return_the_current_rows(log: DeltaLog, tmp_path: Path, has_chec
     assert rows is not None
     assert duckdb.connect().execute("SELECT count(*), sum(id) FROM rows").fetchall() == [(ROWS, sum(range(ROWS)))]
     update(reopened, 1003, range(3))
-    assert as_dict(read_delta(folder)) == expected() | {each: ("at 1003", f"big {each}") for each in range(3)}
+    assert as_dict(read_delta(folder)) == expected() | {id_: ("at 1003", f"big {id_}") for id_ in range(3)}
 
 
 def test_readers_that_cannot_read_them_refuse(log: DeltaLog, tmp_path: Path) -> None:
@@ -179,16 +179,16 @@ def test_files_of_vectors_go_in_time(log: DeltaLog, tmp_path: Path) -> None:
     (first,) = folder.glob("deletion_vector_*.bin")
     update(log, 1004, range(10_000, 20_000, 3))
     assert first.name in {file.path for file in log.removed}
-    again = DeltaLog.open(log.storage, "public/t")
-    assert again is not None
+    reopened = DeltaLog.open(log.storage, "public/t")
+    assert reopened is not None
     # More than an eighth of the second file is marked: it is written anew, and needs no vector.
-    assert merge_next(again, SequentialEngine())
-    assert not merge_next(again, SequentialEngine())
-    again.maintain(24)
-    assert first.name in {file.path for file in again.removed}
-    again.maintain(0)
+    assert merge_next(reopened, SequentialEngine())
+    assert not merge_next(reopened, SequentialEngine())
+    reopened.maintain(24)
+    assert first.name in {file.path for file in reopened.removed}
+    reopened.maintain(0)
     assert not list(folder.glob("deletion_vector_*.bin"))
-    assert len(list(folder.glob("part-*.parquet"))) == len(again.files)
+    assert len(list(folder.glob("part-*.parquet"))) == len(reopened.files)
     assert len(as_dict(read_delta(str(folder)))) == ROWS
 
 
@@ -198,7 +198,7 @@ def test_another_program_merges_files_with_marked_rows(log: DeltaLog, tmp_path: 
     with pytest.raises(StorageError, match="another program committed OPTIMIZE without changing rows"):
         update(log, 1003, range(3))
     update(log, 1003, range(3))
-    assert as_dict(read_delta(folder)) == expected() | {each: ("at 1003", f"big {each}") for each in range(3)}
+    assert as_dict(read_delta(folder)) == expected() | {id_: ("at 1003", f"big {id_}") for id_ in range(3)}
 
 
 def test_a_damaged_vector_is_found(log: DeltaLog, tmp_path: Path) -> None:

@@ -25,23 +25,23 @@ def new_table(
 ) -> StoredTable:
     spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
     tables = IcebergTables.in_folders(storage)
-    made = NewTable(spec, [], Position(APP, Lsn(999)), load=load, keep_hours=24)
-    return tables.replace("public/t", made, tables.open("public/t"))
+    content = NewTable(spec, [], Position(APP, Lsn(999)), load=load, keep_hours=24)
+    return tables.replace("public/t", content, tables.open("public/t"))
 
 
 def insert(stored: StoredTable, lsn: int, ids: range, *, texts: str = "x") -> None:
     """Insert rows in a commit of its own."""
-    rows = [(each, {"id": str(each), "b": texts, "v": None, "big": "big"}) for each in ids]
+    rows = [(id_, {"id": str(id_), "b": texts, "v": None, "big": "big"}) for id_ in ids]
     changes = [{"op": "insert", "after": row, "commit_lsn": lsn} for _, row in rows]
     apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Position(APP, Lsn(lsn)), SequentialEngine())
 
 
 def delete(stored: StoredTable, lsn: int, ids: range) -> None:
-    changes = [{"op": "delete", "before": {"id": str(each)}, "commit_lsn": lsn} for each in ids]
+    changes = [{"op": "delete", "before": {"id": str(id_)}, "commit_lsn": lsn} for id_ in ids]
     apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Position(APP, Lsn(lsn)), SequentialEngine())
 
 
 def snapshot_of(path: Path) -> Snapshot:
-    found = StaticTable.from_metadata(newest_metadata(str(path / "public/t"))).current_snapshot()
-    assert found is not None
-    return found
+    snapshot = StaticTable.from_metadata(newest_metadata(str(path / "public/t"))).current_snapshot()
+    assert snapshot is not None
+    return snapshot

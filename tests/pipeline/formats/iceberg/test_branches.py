@@ -51,9 +51,9 @@ class Place:
     load: Callable[[], Table]
 
     def stored(self) -> StoredTable:
-        found = self.tables().open("public/t")
-        assert found is not None
-        return found
+        table = self.tables().open("public/t")
+        assert table is not None
+        return table
 
     def ids(self, snapshot: int | None = None) -> list[int]:
         return sorted(self.load().scan(snapshot_id=snapshot).to_arrow()["id"].to_pylist())
@@ -62,9 +62,9 @@ class Place:
         return self.ids(self.load().metadata.refs[reference].snapshot_id)
 
     def snapshot(self) -> Snapshot:
-        found = self.load().current_snapshot()
-        assert found is not None
-        return found
+        current = self.load().current_snapshot()
+        assert current is not None
+        return current
 
     def commit(self, update: TableUpdate) -> None:
         loaded = self.load()
@@ -80,20 +80,20 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     limits = Limits(upkeep_versions=5)
     if request.param == "folder":
         storage, catalog = Storage(str(tmp_path), limits=limits), FolderCatalog(tmp_path)
-        made = Place(
+        opened = Place(
             tmp_path / "public/t", lambda: IcebergTables.in_folders(storage), lambda: catalog.load_table(("public/t",))
         )
-        yield filled(made)
+        yield filled(opened)
         return
     with catalog_of(request.param, tmp_path, monkeypatch) as of_tests:
         yield filled(Place(tmp_path / "lake/public/t", of_tests.open, lambda: of_tests.reader.load_table("public.t")))
 
 
 def filled(place: Place) -> Place:
-    made = NewTable(
+    content = NewTable(
         table(("id",), TableSettings(format="iceberg")), [], Position(APP, Lsn(999)), load="x", keep_hours=24
     )
-    stored = place.tables().replace("public/t", made, None)
+    stored = place.tables().replace("public/t", content, None)
     for number in range(COUNT):
         insert(stored, 1000 + number, range(number, number + 1))
     return place
@@ -159,14 +159,14 @@ def test_a_branch_with_a_commit_of_its_own_stays_readable_and_so_does_main(place
 def test_a_tag_keeps_its_snapshot_and_files(place: Place) -> None:
     stored = place.stored()
     tagged = place.load().metadata.snapshots[5].snapshot_id
-    before = place.ids(tagged)
+    ids = place.ids(tagged)
     place.load().manage_snapshots().create_tag(tagged, "month").commit()
     upkeep(stored, place)
-    assert place.ids_of("month") == before
+    assert place.ids_of("month") == ids
     for number in range(COUNT, COUNT + 10):
         retried(lambda number=number: insert(stored, 1000 + number, range(number, number + 1)))  # type: ignore[misc]
     upkeep(stored, place)
-    assert place.ids_of("month") == before
+    assert place.ids_of("month") == ids
     assert place.ids() == list(range(COUNT + 10))
     assert len(place.load().metadata.snapshots) == 2
 
@@ -177,13 +177,13 @@ def test_a_tag_that_comes_while_upkeep_runs_keeps_its_snapshot(place: Place) -> 
     age(place)
     retried(lambda: stored.maintain(24))
     tagged = place.load().metadata.snapshots[5].snapshot_id
-    before = place.ids(tagged)
+    ids = place.ids(tagged)
     place.load().manage_snapshots().create_tag(tagged, "month").commit()
     # The open table has not seen the tag.
     retried(lambda: stored.set_retention(0))
     retried(lambda: insert(stored, 1010, range(COUNT, COUNT + 1)))
     upkeep(stored, place)
-    assert place.ids_of("month") == before
+    assert place.ids_of("month") == ids
     assert place.ids() == list(range(COUNT + 1))
 
 
@@ -195,13 +195,13 @@ def test_a_branch_keeps_as_many_snapshots_as_it_says(place: Place) -> None:
     upkeep(stored, place)
     # In a catalog another retention is a snapshot of its own.
     last = place.snapshot().snapshot_id
-    kept = {each.snapshot_id for each in place.load().metadata.snapshots} - {last, head}
-    assert sorted(len(place.ids(each)) for each in kept) == [COUNT - 2, COUNT - 1]
+    kept = {snapshot.snapshot_id for snapshot in place.load().metadata.snapshots} - {last, head}
+    assert sorted(len(place.ids(snapshot)) for snapshot in kept) == [COUNT - 2, COUNT - 1]
     manage = place.load().manage_snapshots().remove_branch("three")
     manage.create_branch(head, "old", max_snapshot_age_ms=3_600_000).commit()
     retried(lambda: insert(stored, 1010, range(COUNT, COUNT + 1)))
     upkeep(stored, place)
-    assert kept < {each.snapshot_id for each in place.load().metadata.snapshots}
+    assert kept < {snapshot.snapshot_id for snapshot in place.load().metadata.snapshots}
     retention = place.load().metadata.refs["old"]
     assert (retention.snapshot_id, retention.max_snapshot_age_ms) == (head, 3_600_000)
 
@@ -230,7 +230,7 @@ def test_the_retention_of_main_is_honoured_and_stays(place: Place) -> None:
         retried(lambda number=number: insert(stored, 1000 + number, range(number, number + 1)))  # type: ignore[misc]
     upkeep(stored, place)
     assert place.load().metadata.refs["main"].min_snapshots_to_keep == 4
-    assert [len(place.ids(each.snapshot_id)) for each in place.load().metadata.snapshots] == [
+    assert [len(place.ids(snapshot.snapshot_id)) for snapshot in place.load().metadata.snapshots] == [
         COUNT,
         COUNT + 1,
         COUNT + 2,
@@ -239,23 +239,23 @@ def test_the_retention_of_main_is_honoured_and_stays(place: Place) -> None:
 
 
 def test_statistics_of_snapshots_stay_with_them(place: Place) -> None:
-    found = {}
+    paths_by_name = {}
     all_snapshots = place.load().metadata.snapshots
     for name, snapshot in (("last", all_snapshots[-1]), ("old", all_snapshots[4]), ("tagged", all_snapshots[5])):
-        found[name] = [place.folder / f"metadata/{name}.stats", place.folder / f"data/{name}.parquet"]
+        paths_by_name[name] = [place.folder / f"metadata/{name}.stats", place.folder / f"data/{name}.parquet"]
         common = {"snapshot-id": snapshot.snapshot_id, "file-size-in-bytes": 5}
-        for path in found[name]:
+        for path in paths_by_name[name]:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(b"stats")
-        blobs = {"blob-metadata": [], "file-footer-size-in-bytes": 1, "statistics-path": str(found[name][0])}
+        blobs = {"blob-metadata": [], "file-footer-size-in-bytes": 1, "statistics-path": str(paths_by_name[name][0])}
         with place.load().update_statistics() as update:
             update.set_statistics(StatisticsFile.model_validate(common | blobs))
-        partitions = PartitionStatisticsFile.model_validate(common | {"statistics-path": str(found[name][1])})
+        partitions = PartitionStatisticsFile.model_validate(common | {"statistics-path": str(paths_by_name[name][1])})
         place.commit(SetPartitionStatisticsUpdate.model_validate({"partition-statistics": partitions}))
     place.load().manage_snapshots().create_tag(all_snapshots[5].snapshot_id, "tag").commit()
     upkeep(place.stored(), place)
     upkeep(place.stored(), place)
-    assert {name: [path.exists() for path in paths] for name, paths in found.items()} == {
+    assert {name: [path.exists() for path in paths] for name, paths in paths_by_name.items()} == {
         "last": [True, True],
         "old": [False, False],
         "tagged": [True, True],
@@ -297,9 +297,9 @@ def test_the_files_of_a_reference_that_cannot_be_read_stay(place: Place) -> None
     place.load().append(place.row(), branch="audit")
     branch = place.load().metadata.snapshot_by_id(place.load().metadata.refs["audit"].snapshot_id)
     assert branch is not None
-    there = set(place.folder.rglob("*.parquet"))
+    files = set(place.folder.rglob("*.parquet"))
     Path(branch.manifest_list).unlink()
-    for each in (stored, place.stored()):
-        upkeep(each, place)
-    assert set(place.folder.rglob("*.parquet")) == there
+    for stored_table in (stored, place.stored()):
+        upkeep(stored_table, place)
+    assert set(place.folder.rglob("*.parquet")) == files
     assert place.ids() == list(range(COUNT))

@@ -52,8 +52,8 @@ def test_batches_are_applied_as_they_are_to_a_delta_table(
         for _ in range(chance.randrange(1, 60)):
             history.step()
         kept.append(history.take())
-        again = [batch for batches in kept[-chance.randrange(1, 4) :] for batch in batches]
-        apply(stored, again, Position(APP, Lsn(history.lsn - 1)), PicklingTasks())
+        repeated = [batch for batches in kept[-chance.randrange(1, 4) :] for batch in batches]
+        apply(stored, repeated, Position(APP, Lsn(history.lsn - 1)), PicklingTasks())
         assert rows_at(storage) == history.truth()
         if chance.random() < 0.3:
             reopened = IcebergTables.in_folders(storage).open("public/t")
@@ -72,9 +72,9 @@ def ids_at(storage: Storage) -> list[int]:
 
 
 def reopened(storage: Storage) -> StoredTable:
-    found = IcebergTables.in_folders(storage).open("public/t")
-    assert found is not None
-    return found
+    stored = IcebergTables.in_folders(storage).open("public/t")
+    assert stored is not None
+    return stored
 
 
 @pytest.mark.parametrize("hint", ["1", "2", "99", "", "no number", None])
@@ -99,17 +99,19 @@ def test_merges_and_row_changes_by_another_program_are_reported(tmp_path: Path) 
     stored = new_table(storage)
     insert(stored, 1000, range(3))
     for operation, changes in (("replace", None), ("delete", "delete of another program has changed its rows")):
-        there = json.loads(Path(newest_metadata(str(folder))).read_text())
-        last = next(each for each in there["snapshots"] if each["snapshot-id"] == there["current-snapshot-id"])
+        metadata = json.loads(Path(newest_metadata(str(folder))).read_text())
+        last = next(
+            snapshot for snapshot in metadata["snapshots"] if snapshot["snapshot-id"] == metadata["current-snapshot-id"]
+        )
         number = stored.version + 1
-        made = last | {"snapshot-id": number, "parent-snapshot-id": last["snapshot-id"]}
-        made |= {"sequence-number": last["sequence-number"] + 1, "summary": {"operation": operation}}
-        there |= {"snapshots": [*there["snapshots"], made], "current-snapshot-id": number}
-        there |= {
-            "last-sequence-number": made["sequence-number"],
+        new_snapshot = last | {"snapshot-id": number, "parent-snapshot-id": last["snapshot-id"]}
+        new_snapshot |= {"sequence-number": last["sequence-number"] + 1, "summary": {"operation": operation}}
+        metadata |= {"snapshots": [*metadata["snapshots"], new_snapshot], "current-snapshot-id": number}
+        metadata |= {
+            "last-sequence-number": new_snapshot["sequence-number"],
             "refs": {"main": {"snapshot-id": number, "type": "branch"}},
         }
-        (folder / f"metadata/v{number}.metadata.json").write_text(json.dumps(there))
+        (folder / f"metadata/v{number}.metadata.json").write_text(json.dumps(metadata))
         assert reopened(storage).foreign_change(number - 1) == changes
         with pytest.raises(StorageError if changes is None else DamagedError, match=changes or "without changing rows"):
             insert(stored, 1000 + number, range(3, 5))
@@ -129,11 +131,11 @@ def test_marked_rows_are_positions_in_one_small_file_of_a_commit(tmp_path: Path)
     assert data in stored.files
     assert stored.files[data].live_rows == 85
     (manifest,) = (
-        each
-        for each in read_manifests(storage, path_of(storage, snapshot_of(tmp_path).manifest_list))
-        if each.is_of_deletes
+        manifest_file
+        for manifest_file in read_manifests(storage, path_of(storage, snapshot_of(tmp_path).manifest_list))
+        if manifest_file.is_of_deletes
     )
-    # Those of earlier commits are in the last one too.
+    # The last commit's file has the deletes of earlier commits too.
     (entry,) = manifest.entries
     assert entry.data_file.record_count == 15
     assert reopened(storage).files == stored.files
@@ -158,35 +160,35 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path) -> None:
     orphan = tmp_path / "public/t/part-00000000000000000000000000000000.parquet"
     orphan.write_bytes(b"half")
     os.utime(orphan, (0, 0))
-    again = reopened(storage)
-    assert again.is_upkeep_due(0)
-    again.maintain(0)
-    while again.is_upkeep_due(0):
-        again.maintain(0)
+    table = reopened(storage)
+    assert table.is_upkeep_due(0)
+    table.maintain(0)
+    while table.is_upkeep_due(0):
+        table.maintain(0)
     assert not orphan.exists()
     assert len(snapshots_of(tmp_path)) == 1
-    needed = set(again.files) | {"_removed.json", "_versions.json", "metadata/version-hint.text"}
-    there = {path.relative_to(tmp_path / "public/t").as_posix() for path in (tmp_path / "public/t").rglob("*.*")}
-    assert {path for path in there - needed if not path.startswith("metadata/")} == set()
+    needed = set(table.files) | {"_removed.json", "_versions.json", "metadata/version-hint.text"}
+    paths = {path.relative_to(tmp_path / "public/t").as_posix() for path in (tmp_path / "public/t").rglob("*.*")}
+    assert {path for path in paths - needed if not path.startswith("metadata/")} == set()
     assert ids_at(storage) == list(range(60))
-    version = again.version
-    again.maintain(0)
-    assert again.version == version
+    version = table.version
+    table.maintain(0)
+    assert table.version == version
 
 
 def test_versions_whose_files_went_for_want_of_room_are_forgotten(tmp_path: Path) -> None:
     limits = Limits(retained_bytes=50_000, retained_factor=0, upkeep_versions=5)
     storage = Storage(str(tmp_path), limits=limits)
-    stored, before, kept = new_table(storage), b"", []
+    stored, previous_data, kept = new_table(storage), b"", []
     for number in range(60):
         insert(stored, 1000 + number, range(number, number + 1))
         stored.maintain(1000)
         data = storage.read("public/t/_versions.json") or b""
-        if data != before:
-            before, numbers = data, [number for number, *_ in json.loads(data)["versions"]]
+        if data != previous_data:
+            previous_data, numbers = data, [number for number, *_ in json.loads(data)["versions"]]
             kept.append(len(numbers))
-            for each in numbers:
-                assert IcebergTables.in_folders(storage).open("public/t", each) is not None
+            for version in numbers:
+                assert IcebergTables.in_folders(storage).open("public/t", version) is not None
     # They are as many as there is room for, however many commits there were.
     assert len(kept) > 6
     assert 3 < kept[-1] < 20
@@ -206,5 +208,5 @@ def test_a_file_that_is_noted_twice_is_deleted_once(tmp_path: Path) -> None:
 
 
 def snapshots_of(path: Path) -> list[int]:
-    found = StaticTable.from_metadata(newest_metadata(str(path / "public/t"))).metadata
-    return [each.snapshot_id for each in found.snapshots]
+    metadata = StaticTable.from_metadata(newest_metadata(str(path / "public/t"))).metadata
+    return [snapshot.snapshot_id for snapshot in metadata.snapshots]

@@ -71,22 +71,22 @@ class Process:
         if is_ours:
             properties = {TABLE: self.spec.to_json(), **own, **(FIRST if last is None else {})}
             updates.append(SetPropertiesUpdate(updates=properties))
-        made = self.versions.commit(last, start, updates, snapshot_id)
-        if made is not None:
-            self.last = made
-        return made
+        version = self.versions.commit(last, start, updates, snapshot_id)
+        if version is not None:
+            self.last = version
+        return version
 
     def commit_many(self, count: int) -> list[MetadataVersion]:
         """Commit some versions, with what upkeep is due after each."""
-        made = []
+        versions = []
         for _ in range(count):
             version = self.commit()
             assert version is not None
-            made.append(version)
+            versions.append(version)
             self.versions.find_needed()
             if self.versions.is_upkeep_due:
                 self.versions.maintain(0)
-        return made
+        return versions
 
     def follow(self) -> LaterCommits:
         return self.versions.follow(self.last)
@@ -154,36 +154,36 @@ def test_there_is_nothing_before_the_first_commit(place: Place) -> None:
 
 def test_other_processes_find_each_version(place: Place) -> None:
     process = place.process()
-    made = [process.commit(), process.commit(), process.commit()]
+    committed = [process.commit(), process.commit(), process.commit()]
     for versions in (process.versions, place.process("two").versions):
-        found = [versions.find(number) for number in (1, 2, 3)]
-        assert [version and (version.number, version.metadata) for version in found] == [
-            version and (version.number, version.metadata) for version in made
+        versions_read = [versions.find(number) for number in (1, 2, 3)]
+        assert [version and (version.number, version.metadata) for version in versions_read] == [
+            version and (version.number, version.metadata) for version in committed
         ]
-        assert (versions.find(), versions.find(4)) == (made[-1], None)
-        commits = [versions.commit_of(version) for version in found if version is not None]
-        assert commits == [process.versions.commit_of(version) for version in made if version is not None]
+        assert (versions.find(), versions.find(4)) == (committed[-1], None)
+        commits = [versions.commit_of(version) for version in versions_read if version is not None]
+        assert commits == [process.versions.commit_of(version) for version in committed if version is not None]
         assert len({*commits, None}) == 4
-        assert versions.follow(made[0]).last == made[-1]
-        assert versions.follow(made[-1]) == LaterCommits(made[-1])
+        assert versions.follow(committed[0]).last == committed[-1]
+        assert versions.follow(committed[-1]) == LaterCommits(committed[-1])
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["a table", "no table"])
 def test_a_commit_has_one_winner(place: Place, is_there: bool) -> None:
     if is_there:
         place.process().commit()
-    one, two = place.process("one"), place.process("two")
-    version = one.commit()
+    first, second = place.process("one"), place.process("two")
+    version = first.commit()
     assert version is not None
     for _ in range(2):
-        assert two.commit() is None
+        assert second.commit() is None
     assert place.last() == version
-    # The loser learns who has won, and goes on from there.
-    assert two.follow() == LaterCommits(version, frozenset({"one"}))
-    two.last = version
-    assert two.commit() is not None
-    assert one.follow() == LaterCommits(two.last, frozenset({"two"}))
-    assert one.commit() is None
+    # The loser learns who has won, and continues from there.
+    assert second.follow() == LaterCommits(version, frozenset({"one"}))
+    second.last = version
+    assert second.commit() is not None
+    assert first.follow() == LaterCommits(second.last, frozenset({"two"}))
+    assert first.commit() is None
 
 
 def test_a_commit_of_many_at_once_has_one_winner(place: Place) -> None:
@@ -200,8 +200,8 @@ def test_a_commit_of_many_at_once_has_one_winner(place: Place) -> None:
             return None
 
     with ThreadPoolExecutor(len(processes)) as pool:
-        made = list(pool.map(commit, processes))
-    winners = [process.name for process, version in zip(processes, made, strict=True) if version is not None]
+        results = list(pool.map(commit, processes))
+    winners = [process.name for process, version in zip(processes, results, strict=True) if version is not None]
     assert len(winners) == 1
     for process in processes:
         assert process.follow().writers == set(winners) - {process.name}
@@ -209,7 +209,7 @@ def test_a_commit_of_many_at_once_has_one_winner(place: Place) -> None:
 
 
 def test_a_process_that_slept_makes_no_version(place: Place) -> None:
-    """Upkeep has removed the versions after the last one that the process knows."""
+    """Upkeep has removed the versions after the process's last known version."""
     place.process().commit()
     slept, other = place.process("slept"), place.process("other")
     last = other.commit_many(12)[-1]
@@ -229,17 +229,17 @@ def test_a_commit_whose_answer_was_lost_is_recognised(place: Place, is_made: boo
     process.commit()
     place.lose_answer(is_made=is_made)
     try:
-        made = process.commit()
+        version = process.commit()
     except StorageError:
         followed = process.follow()
         assert followed.writers == ({"one"} if is_made else set())
         assert not followed.is_foreign
-        made = followed.last
+        version = followed.last
     else:
         assert is_made
-    assert made is not None
-    assert (made, made.number) == (place.last(), 2 if is_made else 1)
-    process.last = made
+    assert version is not None
+    assert (version, version.number) == (place.last(), 2 if is_made else 1)
+    process.last = version
     assert process.commit() is not None
 
 
@@ -247,8 +247,8 @@ def test_a_commit_whose_answer_was_lost_is_recognised(place: Place, is_made: boo
 def test_commits_of_other_programs_are_reported(place: Place, operation: Operation) -> None:
     ours = place.process()
     ours.commit()
-    before = ours.last
-    assert before is not None
+    previous = ours.last
+    assert previous is not None
     program = place.process()
     program.commit(operation=operation, is_ours=False)
     assert ours.commit() is None
@@ -261,7 +261,7 @@ def test_commits_of_other_programs_are_reported(place: Place, operation: Operati
     started = place.process("two")
     assert started.last is not None
     assert (started.versions.foreign_change(started.last, -1) is None) == is_upkeep
-    assert started.versions.foreign_change(before, -1) is None
+    assert started.versions.foreign_change(previous, -1) is None
     if is_upkeep:
         assert started.commit() is not None
         assert started.versions.foreign_change(place.last(), -1) is None
@@ -297,7 +297,7 @@ def test_a_dropped_table_is_reported(place: Place) -> None:
 
 def test_upkeep_leaves_what_is_needed_and_what_reading_the_past_takes(place: Place) -> None:
     process = place.process()
-    made = process.commit_many(14)
+    committed = process.commit_many(14)
     needed = process.versions.find_needed()
     assert len(place.metadata_files()) < 14
     for path in place.metadata_files() - needed:
@@ -306,7 +306,7 @@ def test_upkeep_leaves_what_is_needed_and_what_reading_the_past_takes(place: Pla
     for number in (13, 14):
         version = versions.find(number)
         assert version is not None
-        assert version.metadata == made[number - 1].metadata
+        assert version.metadata == committed[number - 1].metadata
     for number in range(1, 13):
         old = read_old_version(place.storage, FOLDER, number)
         assert versions.find(number) is not None or (old is not None and old[1] == SPEC)

@@ -85,22 +85,24 @@ def test_spark_reads_marked_rows_an_old_snapshot_and_every_type(runtime: str, tm
     stored = new_table(storage, mode="merge-on-read")
     insert(stored, 1000, range(100))
     delete(stored, 1001, range(10, 15))
-    before = str(snapshot_of(tmp_path).snapshot_id)
+    snapshot_id = str(snapshot_of(tmp_path).snapshot_id)
     delete(stored, 1002, range(20, 25))
     insert(stored, 1003, range(100, 103))
     assert any(file.vector is not None for file in stored.files.values())
     write_every_type(storage, "public/types")
-    now, earlier, types = read_by_spark(runtime, tmp_path, ("public.t", ""), ("public.t", before), ("public.types", ""))
+    current, earlier, types = read_by_spark(
+        runtime, tmp_path, ("public.t", ""), ("public.t", snapshot_id), ("public.types", "")
+    )
     expected = read_iceberg(storage.uri_of("public/t")).sort_by("id")
     assert expected.num_rows == 93
-    assert now.to_pylist() == expected.to_pylist()
+    assert current.to_pylist() == expected.to_pylist()
     assert earlier["id"].to_pylist() == [*range(10), *range(15, 100)]
     expected = read_iceberg(storage.uri_of("public/types")).sort_by("id")
     assert types.column_names == expected.column_names
     for name in expected.column_names:
         # NaN is not equal to itself, and Python has fewer dates.
-        found = types[name].cast(expected[name].type).combine_chunks()
-        assert found.to_string(window=10) == expected[name].combine_chunks().to_string(window=10), name
+        column = types[name].cast(expected[name].type).combine_chunks()
+        assert column.to_string(window=10) == expected[name].combine_chunks().to_string(window=10), name
 
 
 def write_every_type(storage: Storage, folder: str) -> None:
@@ -108,11 +110,11 @@ def write_every_type(storage: Storage, folder: str) -> None:
     key = ("id",)
     columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
     spec = replace(table_spec(columns, key), settings=TableSettings(format="iceberg"))
-    made = NewTable(spec, [], Position(APP, Lsn(1)), load="x", keep_hours=24)
-    stored = table_format(storage, "iceberg").replace(folder, made, None)
+    content = NewTable(spec, [], Position(APP, Lsn(1)), load="x", keep_hours=24)
+    stored = table_format(storage, "iceberg").replace(folder, content, None)
     for number in range(7):
         row = {"id": str(number)}
-        row |= {f"c{each}": texts[number % len(texts)] for each, (_, _, texts) in enumerate(TYPES.values())}
+        row |= {f"c{index}": texts[number % len(texts)] for index, (_, _, texts) in enumerate(TYPES.values())}
         apply(
             stored,
             change_batches([("insert", None, row)], 10 + number, key),

@@ -19,10 +19,10 @@ class ForeignEngine(ABC):
 
     format: ClassVar[FormatName]
     catalogs: ClassVar[tuple[str, ...]] = ("",)
-    """The catalogs in which it can work: `sqlite`, `rest`, and an empty text for none."""
+    """The catalogs that the engine supports: `sqlite`, `rest`, and an empty text for none."""
 
     def __init__(self, lake: Path, catalog: str | None, chance: random.Random) -> None:
-        """Take the destination, the URI of its catalog, and the chances by which steps differ."""
+        """Take the destination, the URI of its catalog, and the random generator of the steps."""
         self.lake, self.catalog, self.chance = lake, catalog, chance
         self.row_changes = 0
         """The number of steps so far that changed rows, or hid what changed: `replicate` may reload the table."""
@@ -41,5 +41,5 @@ class ForeignEngine(ABC):
         """The errors of a commit that came second."""
 
     def find_losses(self) -> list[str]:
-        """Return what it has made in the table and cannot read any more as it was."""
+        """Return the engine's own objects in the table that it can no longer read unchanged."""
         return []

@@ -73,7 +73,7 @@ EARLY_UPKEEP = replace(
 
 
 def hook_writes(patch: pytest.MonkeyPatch, number: int, action: Callable[[], None], folder: str = "") -> None:
-    """Do something before a write below a folder of the destination, of which so many came before."""
+    """Call an action before a write below a folder of the destination: write `number`, counted from 0."""
     numbers, lock = count(), threading.Lock()
 
     def hooked(original: Callable[..., Any]) -> Callable[..., Any]:

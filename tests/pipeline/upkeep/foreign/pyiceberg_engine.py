@@ -34,7 +34,7 @@ class PyIceberg(ForeignEngine):
         super().__init__(lake, catalog, chance)
         self._rows: dict[str, tuple[int, list[int]]] = {}
         """The snapshot of each branch and tag, and the ids of its rows."""
-        self._made = 0
+        self._count = 0
 
     def steps(self) -> Mapping[str, Callable[[], object]]:
         return {
@@ -67,7 +67,7 @@ class PyIceberg(ForeignEngine):
             if rows != ids:
                 losses.append(f"{name} has {rows} in place of {ids}")
         statistics = [*table.metadata.statistics, *table.metadata.partition_statistics]
-        losses += [f"{each.statistics_path} is gone" for each in statistics if not Path(each.statistics_path).exists()]
+        losses += [f"{file.statistics_path} is gone" for file in statistics if not Path(file.statistics_path).exists()]
         return losses
 
     def _load(self) -> Table:
@@ -85,20 +85,20 @@ class PyIceberg(ForeignEngine):
 
     def _make_branch(self) -> None:
         table = self._load()
-        snapshot, name = self._any_snapshot(table).snapshot_id, f"branch{self._made}"
-        self._made += 1
+        snapshot, name = self._any_snapshot(table).snapshot_id, f"branch{self._count}"
+        self._count += 1
         least, age = self.chance.choice([None, 1, 3]), self.chance.choice([None, 1, 3_600_000])
         ids = _ids(table, snapshot)
-        made = table.manage_snapshots().create_branch(
+        changes = table.manage_snapshots().create_branch(
             snapshot, name, min_snapshots_to_keep=least, max_snapshot_age_ms=age
         )
-        made.commit()
+        changes.commit()
         self._rows[name] = snapshot, ids
 
     def _tag(self) -> None:
         table = self._load()
-        snapshot, name = self._any_snapshot(table).snapshot_id, f"tag{self._made}"
-        self._made += 1
+        snapshot, name = self._any_snapshot(table).snapshot_id, f"tag{self._count}"
+        self._count += 1
         ids = _ids(table, snapshot)
         table.manage_snapshots().create_tag(snapshot, name).commit()
         self._rows[name] = snapshot, ids
@@ -135,7 +135,7 @@ class PyIceberg(ForeignEngine):
     def _expire_one(self) -> None:
         table = self._load()
         heads = {reference.snapshot_id for reference in table.metadata.refs.values()}
-        old = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id not in heads]
+        old = [snapshot.snapshot_id for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in heads]
         if old:
             table.maintenance.expire_snapshots().by_id(self.chance.choice(old)).commit()
             self._note_expiry()
@@ -143,7 +143,7 @@ class PyIceberg(ForeignEngine):
     def _expire_all(self) -> None:
         table = self._load()
         heads = {reference.snapshot_id for reference in table.metadata.refs.values()}
-        if any(each.snapshot_id not in heads for each in table.metadata.snapshots):
+        if any(snapshot.snapshot_id not in heads for snapshot in table.metadata.snapshots):
             table.maintenance.expire_snapshots().older_than(datetime.now(UTC).replace(tzinfo=None)).commit()
             self._note_expiry()
 
@@ -154,8 +154,8 @@ class PyIceberg(ForeignEngine):
     def _write_statistics(self) -> None:
         table = self._load()
         snapshot = self._any_snapshot(table).snapshot_id
-        path = self.lake / FOLDER / f"metadata/{self._made}.stats"
-        self._made += 1
+        path = self.lake / FOLDER / f"metadata/{self._count}.stats"
+        self._count += 1
         path.write_bytes(b"stats")
         values = {"snapshot-id": snapshot, "statistics-path": str(path), "file-size-in-bytes": 5}
         values |= {"file-footer-size-in-bytes": 1, "blob-metadata": []}
@@ -178,9 +178,9 @@ class PyIceberg(ForeignEngine):
     def _roll_back(self) -> None:
         table = self._load()
         line = [entry.snapshot_id for entry in table.history()]
-        there = [each for each in line[:-1] if table.snapshot_by_id(each) is not None]
-        if there:
-            table.manage_snapshots().set_current_snapshot(snapshot_id=self.chance.choice(there)).commit()
+        stored = [snapshot_id for snapshot_id in line[:-1] if table.snapshot_by_id(snapshot_id) is not None]
+        if stored:
+            table.manage_snapshots().set_current_snapshot(snapshot_id=self.chance.choice(stored)).commit()
             self.row_changes += 1
 
 

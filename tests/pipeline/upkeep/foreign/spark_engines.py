@@ -85,15 +85,15 @@ class SparkOnIceberg(PyIceberg):
         self._spark.run(f"ALTER TABLE {_TABLE} {change}")
 
     def _make_branch(self) -> None:
-        snapshot, name = self._any_snapshot(self._load()).snapshot_id, f"branch{self._made}"
-        self._made += 1
+        snapshot, name = self._any_snapshot(self._load()).snapshot_id, f"branch{self._count}"
+        self._count += 1
         retention = self.chance.choice(["", " WITH SNAPSHOT RETENTION 2 SNAPSHOTS", " RETAIN 1 DAYS"])
         self._alter(f"CREATE BRANCH {name} AS OF VERSION {snapshot}{retention}")
         self._note(name)
 
     def _tag(self) -> None:
-        snapshot, name = self._any_snapshot(self._load()).snapshot_id, f"tag{self._made}"
-        self._made += 1
+        snapshot, name = self._any_snapshot(self._load()).snapshot_id, f"tag{self._count}"
+        self._count += 1
         self._alter(f"CREATE TAG {name} AS OF VERSION {snapshot}")
         self._note(name)
 

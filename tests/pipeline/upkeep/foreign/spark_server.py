@@ -75,7 +75,7 @@ class LostRaceError(SparkError):
 
 
 class SparkServer:
-    """The process. `start` returns the one that all tests share."""
+    """The process. `start` returns the instance that all tests share."""
 
     def __init__(self) -> None:
         jars = ",".join(str(_JARS / f"{name}-{version}.jar") for _, name, version in map(_parts, _ARTIFACTS))

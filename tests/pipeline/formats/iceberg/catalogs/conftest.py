@@ -26,5 +26,5 @@ def catalog(
     # Its libraries may be missing.
     from tests.pipeline.formats.iceberg.catalogs.kinds import catalog_of
 
-    with catalog_of(request.param, tmp_path, monkeypatch) as made:
-        yield made
+    with catalog_of(request.param, tmp_path, monkeypatch) as opened:
+        yield opened

@@ -54,12 +54,12 @@ class CatalogOfTests:
             return
         from pyiceberg.catalog.glue import GlueCatalog
 
-        found: dict[str, tuple[type[Any], Exception]] = {
+        errors: dict[str, tuple[type[Any], Exception]] = {
             "sqlite": (SqlCatalog, sqlalchemy.exc.OperationalError("UPDATE", {}, Exception("disk I/O error"))),
             "postgresql": (SqlCatalog, sqlalchemy.exc.OperationalError("UPDATE", {}, Exception("connection lost"))),
             "glue": (GlueCatalog, _read_timeout()),
         }
-        kind, error = found[self.settings.kind]
+        kind, error = errors[self.settings.kind]
         commit = kind.commit_table
 
         def fail(self: Any, *arguments: Any) -> Any:

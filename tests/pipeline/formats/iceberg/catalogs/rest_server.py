@@ -1,4 +1,4 @@
-"""A REST catalog on this machine, over an SQL catalog, which loses answers and falls silent when it is told to."""
+"""A REST catalog on this machine, over an SQL catalog, which loses answers and falls silent on request."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ class RestServer:
         identifier = {"namespace": [parts[1]], "name": parts[3]}
         request = CommitTableRequest.model_validate({"identifier": identifier, **body})
         table = Table((parts[1], parts[3]), None, "", None, self.catalog)  # type: ignore[arg-type]
-        made = self.catalog.commit_table(table, request.requirements, request.updates)
+        response = self.catalog.commit_table(table, request.requirements, request.updates)
         if fault == "500 after":
             return _error(500, RuntimeError("lost"))
         if fault == "silent after":
             self.released.wait(60)
-        return 200, made.model_dump_json()
+        return 200, response.model_dump_json()
 
     def delete(self, parts: list[str]) -> tuple[int, str]:
         self.catalog.drop_table((parts[1], parts[3]))

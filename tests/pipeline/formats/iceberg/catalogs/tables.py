@@ -17,14 +17,14 @@ def new_table(
     tables: IcebergTables, key: tuple[str, ...] | None = ("id",), mode: WriteMode = "copy-on-write"
 ) -> StoredTable:
     spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
-    made = NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24)
-    return tables.replace("public/t", made, tables.open("public/t"))
+    content = NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24)
+    return tables.replace("public/t", content, tables.open("public/t"))
 
 
 def open_table(tables: IcebergTables) -> StoredTable:
-    found = tables.open("public/t")
-    assert found is not None
-    return found
+    stored = tables.open("public/t")
+    assert stored is not None
+    return stored
 
 
 def catalog_table(catalog: CatalogOfTests) -> Table:

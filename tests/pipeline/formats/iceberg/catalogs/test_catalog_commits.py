@@ -46,8 +46,8 @@ class KilledError(BaseException):
 
 @pytest.fixture
 def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogOfTests]:
-    with catalog_of("sqlite", tmp_path, monkeypatch) as made:
-        yield made
+    with catalog_of("sqlite", tmp_path, monkeypatch) as catalog:
+        yield catalog
 
 
 def ids_at(catalog: CatalogOfTests) -> list[int]:
@@ -94,12 +94,12 @@ def test_a_table_is_created_replaced_and_read(catalog: CatalogOfTests) -> None:
     opened = open_table(catalog.open())
     assert (opened.version, opened.applied(APP)) == (stored.version, Lsn(1000))
     assert opened.foreign_change(-1) is None
-    made = NewTable(stored.table, [], Position(APP, Lsn(2000)), load="y", keep_hours=24)
-    again = tables.replace("public/t", made, opened)
-    assert tables.replace("public/t", made, opened).version == again.version
+    content = NewTable(stored.table, [], Position(APP, Lsn(2000)), load="y", keep_hours=24)
+    replaced = tables.replace("public/t", content, opened)
+    assert tables.replace("public/t", content, opened).version == replaced.version
     assert ids_at(catalog) == []
     # A field's id is 16 times the number of its column, whatever ids a catalog would give.
-    assert [each.field_id for each in catalog_table(catalog).schema().fields] == [16, 32, 48, 64]
+    assert [field.field_id for field in catalog_table(catalog).schema().fields] == [16, 32, 48, 64]
     tables.remove("public/t")
     assert catalog.open().open("public/t") is None
     assert catalog.storage.list("public/t") == []
@@ -182,11 +182,11 @@ def test_a_process_is_killed_between_its_files_and_the_next_step(
         killing.setattr(CatalogVersions, "commit", kill)
         with pytest.raises(KilledError):
             insert(stored, 1001, range(3, 5))
-    again = open_table(catalog.open())
-    assert again.applied(APP) == (Lsn(1001) if is_made else Lsn(1000))
+    reopened = open_table(catalog.open())
+    assert reopened.applied(APP) == (Lsn(1001) if is_made else Lsn(1000))
     assert ids_at(catalog) == list(range(5 if is_made else 3))
-    insert(again, 1001, range(3, 5)) if not is_made else None
-    insert(again, 1002, range(5, 6))
+    insert(reopened, 1001, range(3, 5)) if not is_made else None
+    insert(reopened, 1002, range(5, 6))
     assert ids_at(catalog) == list(range(6))
 
 
@@ -266,9 +266,9 @@ def test_files_in_an_object_store_are_known_to_the_catalog(tmp_path: Path) -> No
         insert(stored, 1000, range(3))
         insert(open_table(IcebergTables.in_catalog(storage, settings)), 1001, range(3, 5))
         catalog = connecting.connect(settings, storage)
-        found = catalog.load_table("public.t")
-        assert found.metadata_location.startswith("s3://lake/shop/public/t/metadata/00002-")
-        assert sorted(found.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4]
+        table = catalog.load_table("public.t")
+        assert table.metadata_location.startswith("s3://lake/shop/public/t/metadata/00002-")
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4]
     finally:
         store.close()
 
@@ -285,14 +285,14 @@ def test_commits_of_other_programs_are_reported(sqlite: CatalogOfTests) -> None:
     with pytest.raises(DamagedError, match="another program has changed its rows"):
         insert(stored, 1002, range(5, 6))
     # It is loaded again then, whatever is there.
-    made = NewTable(stored.table, [], Position(APP, Lsn(2000)), load="y", keep_hours=24)
-    stored = sqlite.open().replace("public/t", made, stored)
+    content = NewTable(stored.table, [], Position(APP, Lsn(2000)), load="y", keep_hours=24)
+    stored = sqlite.open().replace("public/t", content, stored)
     assert ids_at(sqlite) == []
     insert(stored, 2001, range(2))
-    before = catalog_table(sqlite).current_snapshot()
+    snapshot = catalog_table(sqlite).current_snapshot()
     insert(stored, 2002, range(2, 4))
-    assert before is not None
-    catalog_table(sqlite).manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
+    assert snapshot is not None
+    catalog_table(sqlite).manage_snapshots().rollback_to_snapshot(snapshot.snapshot_id).commit()
     assert "has changed its rows" in str(open_table(sqlite.open()).foreign_change(-1))
     with pytest.raises(DamagedError):
         insert(stored, 2003, range(5, 6))
@@ -318,13 +318,13 @@ def test_old_snapshots_and_files_that_nobody_needs_go(
     orphan = folder / "part-00000000000000000000000000000000.parquet"
     orphan.write_bytes(b"half")
     os.utime(orphan, (0, 0))
-    again = open_table(sqlite.open())
+    reopened = open_table(sqlite.open())
     for _ in range(5):
-        again.maintain(0)
-    assert not again.is_upkeep_due(0)
+        reopened.maintain(0)
+    assert not reopened.is_upkeep_due(0)
     assert not orphan.exists()
     assert len(catalog_table(sqlite).metadata.snapshots) == 1
-    assert {path.name for path in folder.glob("*.parquet")} == set(again.files)
+    assert {path.name for path in folder.glob("*.parquet")} == set(reopened.files)
     assert ids_at(sqlite) == list(range(40))
 
 

@@ -81,8 +81,8 @@ def uri(jars: str, tmp_path: Path) -> Iterator[str]:
 
 def rows_of(uri: str, name: str) -> list[tuple[Any, ...]]:
     """Return a table's rows as a reader of the catalog has them."""
-    found = RestCatalog("default", uri=uri).load_table(name).scan().to_arrow()
-    return sorted(tuple(row.values()) for row in found.to_pylist())
+    rows = RestCatalog("default", uri=uri).load_table(name).scan().to_arrow()
+    return sorted(tuple(row.values()) for row in rows.to_pylist())
 
 
 def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_path: Path, uri: str) -> None:
@@ -108,8 +108,8 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_pat
     assert [(number, name, str(c)) for number, name, c in rows_of(uri, "public.lines")] == expected
     assert len(rows_of(uri, "public.lines_history")) == 21
     read = [logicalrep.read(lake, "lines", at, catalog=uri) for at in times]
-    assert [len(each.arrow()) for each in read] == [20, 3, 3, 3, 3, 3]
-    assert [each.schema.names[1:] for each in (read[0], read[2], read[-1])] == [
+    assert [len(entry.arrow()) for entry in read] == [20, 3, 3, 3, 3, 3]
+    assert [entry.schema.names[1:] for entry in (read[0], read[2], read[-1])] == [
         ["a", "b"],
         ["a", "b", "c"],
         ["name", "c"],
@@ -118,7 +118,7 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_pat
     connection, storage = ConnectionSettings(db18.dsn), Storage(str(lake), limits=limits)
     resync(connection, storage, ())
     replicate_once(db18, lake, limits=limits, history=True, **options)
-    assert [each.result for each in verify(connection, storage, catalog=settings)] == ["equal"]
+    assert [entry.result for entry in verify(connection, storage, catalog=settings)] == ["equal"]
     drop(connection, storage, deletes_tables=True, catalog=settings)
     assert RestCatalog("default", uri=uri).list_tables("public") == []
 

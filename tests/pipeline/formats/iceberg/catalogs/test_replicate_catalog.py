@@ -44,16 +44,16 @@ class Lake:
     def names(self) -> set[str]:
         """Return the names of the tables in the catalog."""
         catalog = SqlCatalog("default", uri=self.uri)
-        found = {".".join(name) for space in catalog.list_namespaces() for name in catalog.list_tables(space)}
+        tables = {".".join(name) for space in catalog.list_namespaces() for name in catalog.list_tables(space)}
         catalog.engine.dispose()
-        return found
+        return tables
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
         """Return a table's rows as a reader of the catalog has them."""
         catalog = SqlCatalog("default", uri=self.uri)
-        found: pa.Table = catalog.load_table(name).scan().to_arrow()
+        table: pa.Table = catalog.load_table(name).scan().to_arrow()
         catalog.engine.dispose()
-        return sorted(tuple(row.values()) for row in found.to_pylist())
+        return sorted(tuple(row.values()) for row in table.to_pylist())
 
     def is_equal(self) -> bool:
         verdicts = list(verify(self.connection, Storage(str(self.to)), catalog=self.settings))
