@@ -1,4 +1,4 @@
-"""The versions in which each thing of a protocol exists, by the views of versions."""
+"""The versions that contain each thing of a protocol, by the views of versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAYOUTS = ("message", "part", "alternative")
 
 
 class Presence:
-    """The cases of a protocol, and the cases in which each thing exists.
+    """The cases of a protocol, and the cases that contain each thing.
 
     A thing that exists in a version exists there with any session fact.
     """

@@ -29,7 +29,7 @@ _OF_TYPES = {"sign": "signed", "python": "python"}
 """The attributes of a field that its named type decides, and the type's attributes."""
 
 _EXISTENCE = ("since", "also_since", "also_when")
-"""The attributes that decide the cases in which a message or field exists."""
+"""The attributes that decide which cases contain a message or field."""
 
 
 class Things:
@@ -126,7 +126,7 @@ class Things:
                 self.add(rule.id, of, rule.text("", came, comes), cases)
 
     def _exists(self, kind: str, name: str, owner: str = "") -> tuple[Cases, Cases]:
-        """Return the cases in which a thing exists, on both sides."""
+        """Return the cases that contain a thing, on both sides."""
         if self._pair is None:
             return frozenset(), frozenset()
         return self._pair.old_presence.of(kind, name, owner), self._pair.new_presence.of(kind, name, owner)
@@ -182,7 +182,7 @@ class Things:
         return moved if not attribute else moved - always if attribute == "also_when" else always
 
     def _replaced(self, old_message: Message, new_message: Message, cases: Cases) -> Cases:
-        """Return the cases in which a message's legal places change. A block is a place only if a message opens it."""
+        """Return the cases that change a message's legal places. A block is a place only if a message opens it."""
         assert self._pair is not None
         replaced = set()
         for case in cases & self._common:

@@ -266,7 +266,7 @@ def facts_of(view: View, message: Message, session: Mapping[str, bool]) -> dict[
 
 
 def awaited(view: View, message: Message | None) -> dict[str, Any]:
-    """Return the values of session facts in which a message comes: its own, or a value that no message needs."""
+    """Return the values of session facts that allow a message: its own, or a value that no message needs."""
     needed = {message_of_view.when for message_of_view in view.messages}
     values = {
         name: next(value for value in fact_values if f"{name} = {value}" not in needed)

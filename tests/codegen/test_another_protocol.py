@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 from tests.documents import example
 
 PAGE = (ROOT / "docs/how-to/another-protocol.md").read_text("utf-8")
-FILES = dict(re.findall(r"^`([\w/.]+)`:\n\n```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+FILES = dict(re.findall(r"^`([\w/.]+)`:\n\n(?:<!--.*?-->\n)?```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Errors of one table on a real server: it is stopped and says why, and the other tables go on."""
+"""Errors of one table on a real server: replicate stops that table with the reason, and follows the other tables."""
 
 from __future__ import annotations
 

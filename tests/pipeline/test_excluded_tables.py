@@ -1,4 +1,4 @@
-"""Tables that are excluded: neither loaded nor replicated, and whole again once they are not excluded any more."""
+"""Tables that are excluded: neither loaded nor replicated, and complete after they are included again."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Command:
         self._signal(signal.SIGSTOP)
 
     def resume_processes(self) -> None:
-        """Let the stopped processes go on."""
+        """Resume the stopped processes."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals, program: str = "") -> None:

@@ -312,7 +312,7 @@ def test_the_tables_of_the_page_are_searched_and_sorted() -> None:
         assert "<script" not in text
         # The page is not refreshed while somebody types.
         assert ("refresh" in text, "refresh" in got(address)) == (False, True)
-        assert "COLUMN_VALUE: In a destination of replicate correct the row" in text
+        assert "COLUMN_VALUE: In a destination of replicate, correct the row" in text
 
 
 def test_the_page_of_a_table_that_loads_and_one_that_is_stopped() -> None:

@@ -66,7 +66,7 @@ def test_a_refresh_that_waits_for_locks_is_no_error(
     monkeypatch.setattr(catalog, "query_unproven_partitions", lambda *_: (1,))
     monkeypatch.setattr(catalog, "query_empty_tables", fail)
     spec: Any = None
-    with Catalog(settings(db18, tmp_path), "p", "s", Told(), (), Wait(0), 5.0) as looking:
+    with Catalog(settings(db18, tmp_path), "p", "s", Told(), (), Wait(0), Limits()) as looking:
         assert looking.query_tables() is None
         assert looking.unsent_partitions(spec, spec) is None
     assert [text.partition(",")[0] for text in messages] == ["another session has locked a table"]

@@ -1,4 +1,4 @@
-"""Servers whose walsenders go on with what they knew of a table: no change of it is lost."""
+"""Servers whose walsenders use outdated definitions of a table: no change of it is lost."""
 
 from __future__ import annotations
 

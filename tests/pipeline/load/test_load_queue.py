@@ -21,7 +21,7 @@ NOW = Lsn(100)
 
 
 class Held:
-    """Takes groups, and holds each until it may go on."""
+    """Takes groups, and holds each group until the test releases it."""
 
     def __init__(self) -> None:
         self.groups: list[list[TableName]] = []

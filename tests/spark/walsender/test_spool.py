@@ -105,7 +105,7 @@ def test_a_spool_that_is_not_seen(tmp_path: Path) -> None:
     written_spool = spool(tmp_path / "spool")
     segment = segment_of(written_spool)
     segment.unlink()
-    with pytest.raises(SpoolError, match=r"^\[SEGMENT_GONE\].* is gone"):
+    with pytest.raises(SpoolError, match=r"^\[SEGMENT_GONE\].* was removed when its stream ended"):
         rows(segment)
     written_spool.close()
     with pytest.raises(

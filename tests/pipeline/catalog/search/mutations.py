@@ -46,10 +46,10 @@ def _in_text(target: Any, name: str, *replaced: tuple[str, str]) -> Mutation:
 
 
 def _read_by_names(patch: pytest.MonkeyPatch) -> None:
-    def match_columns(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tuple[int, ...] | None:
-        numbers = {name: number for table in (before, now.table) for number, name, *_ in table.evidence.columns}
-        found = tuple(numbers[name] for name, *_ in relation.columns if name in numbers)
-        return found if len(found) == len(relation.columns) else None
+    def match_columns(spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation) -> tuple[int, ...] | None:
+        numbers = {name: number for table in (spec, catalog_table.table) for number, name, *_ in table.evidence.columns}
+        attnums = tuple(numbers[name] for name, *_ in relation.columns if name in numbers)
+        return attnums if len(attnums) == len(relation.columns) else None
 
     patch.setattr(proof, "match_columns", match_columns)
 
