@@ -1,80 +1,82 @@
-"""Words of the project: the old ones are in no name of src/, and those of docs/glossary.md are used."""
+"""Names are nouns, and docstrings repeat the noun."""
 
 from __future__ import annotations
 
+import ast
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contracts.pages import PAGES
+import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ROOT / "src" / "logicalrep"
+FOLDERS = ("src", "codegen", "bench", "tests")
 
-OLD = {
-    "Beside", "Followed", "Kept", "Mark", "NoSuchPlaceError", "Place", "PlaceError", "PlaceRows", "ReplicatedTable",
-    "ReplicatedTables", "Report", "Several", "Watch", "_First", "_noted", "_place", "_report", "_stand_still", "_watch",
-    "apply_kept", "beside", "folder_beside", "forget_kept", "noted", "watch",
-    "Found", "Part", "Piece", "Places", "_Part", "_Piece", "_Pieces", "_look", "_moments", "_pieces", "_places",
-    "given", "kept", "look", "mark", "moments", "piece", "pieces", "place", "places",
+PRONOUNS = {
+    "again", "before", "each", "found", "gone", "its", "known", "later", "left", "made", "now", "one", "others", "said",
+    "some", "there", "these", "those",
 }  # fmt: skip
-"""Names that are in no module."""
-OLD_OF_TABLES = {"report"}
-"""Names that are in no module of tables, where what tells what happens is an observer."""
-ALLOWED = {
-    "arrow/kernels/digits.py": {"places"},  # decimal places
-    "arrow/kernels/timestamps.py": {"places"},  # those of a second
-    "pipeline/config/nodes.py": {"mark"},  # YAML's own
+"""Words that name nothing: a variable has the noun of its type or its meaning."""
+PUBLIC = {
+    "src/logicalrep/transactions/change_feed.py": {"before"},  # a column of the change feed
+    "src/logicalrep/transactions/changes.py": {"before"},
+    "src/logicalrep/transactions/transaction.py": {"known"},
+    "src/logicalrep_runtime/columnar/batches.py": {"found"},  # "expected …, found …"
+    "src/logicalrep_runtime/errors.py": {"found"},
 }
-"""Names that are the field's own there."""
+"""Attributes of public classes, by module."""
+PHRASES = re.compile(
+    r"\b(those of|that of|ones? that|the same of|by which|in which|as far as|(?:is|are) told|goe?s? on|what becomes|any more)\b",
+    re.IGNORECASE,
+)
+"""Phrases that a docstring replaces by the noun, the actor, or the field's verb."""
 
 
-def _names(path: Path) -> Iterator[str]:
-    """Yield a module's names, but for those of modules in its imports."""
-    with path.open("rb") as file:
-        is_import = False
-        for token in tokenize.tokenize(file.readline):
-            if token.type in (tokenize.NEWLINE, tokenize.NL):
-                is_import = False
-            elif token.type == tokenize.NAME:
-                is_import = is_import or token.line.lstrip().startswith(("from ", "import "))
-                if not (is_import and token.string.islower()):
-                    yield token.string
+def _targets(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement, a loop or a parameter binds."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+            yield name
 
 
-def test_old_words_are_in_no_name() -> None:
-    found = {}
-    for path in sorted(SOURCES.rglob("*.py")):
-        name = path.relative_to(SOURCES).as_posix()
-        old = OLD | (OLD_OF_TABLES if name.startswith("pipeline/") else set())
-        if there := set(_names(path)) & old - ALLOWED.get(name, set()):
-            found[name] = there
-    assert found == {}
+def _pronouns(tree: ast.Module) -> set[str]:
+    return {name for node in ast.walk(tree) for name in _targets(node) if name.strip("_") in PRONOUNS}
 
 
-def _prose(path: Path) -> str:
-    """Return a file's words with one blank between two of them, also where a text of Python is in two lines."""
-    return " ".join(re.sub(r'"\s*\n\s*"', "", path.read_text("utf-8")).split())
+def _docstrings(tree: ast.Module) -> Iterator[str]:
+    """Yield the docstrings of modules, classes, functions, constants and attributes."""
+    for node in ast.walk(tree):
+        for statement in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield text
 
 
-def test_old_phrases_are_in_no_page_and_in_no_text() -> None:
-    old = re.compile(r"\b(stands?|stood) still\b|\bcomes? to rest\b|\btables? beside\b|\bplace of the tables\b")
-    files = [*(ROOT / page for page in PAGES if page != "CHANGELOG.md"), *SOURCES.rglob("*.py")]
-    found = {path: phrase[0] for path in files if (phrase := old.search(_prose(path)))}
-    assert found == {}
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_names_are_nouns(folder: str) -> None:
+    files = sorted((ROOT / folder).rglob("*.py"))
+    names = {file.relative_to(ROOT).as_posix(): _pronouns(ast.parse(file.read_text("utf-8"))) for file in files}
+    assert {
+        file: unexpected for file, pronouns in names.items() if (unexpected := pronouns - PUBLIC.get(file, set()))
+    } == {}
 
 
-def test_codes_have_no_old_words() -> None:
-    from logicalrep.error_codes import CODES
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_docstrings_repeat_the_noun(folder: str) -> None:
+    files = sorted((ROOT / folder).rglob("*.py"))
+    phrases = {
+        file.relative_to(ROOT).as_posix(): [
+            phrase[0] for text in _docstrings(ast.parse(file.read_text("utf-8"))) for phrase in PHRASES.finditer(text)
+        ]
+        for file in files
+    }
+    assert {file: texts for file, texts in phrases.items() if texts} == {}
 
-    assert [code for code in CODES if re.search("^PLACE|NOTE|LOOK|KEPT", code)] == []
 
-
-def test_each_word_of_the_glossary_is_used() -> None:
+def test_each_term_of_the_glossary_is_used() -> None:
     rows = re.findall(r"(?m)^\| ([a-zA-Z ]+) \| ", (ROOT / "docs" / "glossary.md").read_text("utf-8"))
-    words = [row for row in rows if row != "word"]
-    assert len(words) > 15
-    assert words == sorted(words, key=str.lower)
-    texts = "\n".join(path.read_text("utf-8") for path in sorted(SOURCES.rglob("*.py")))
-    assert [word for word in words if not re.search(r"\b" + word.replace(" ", " ?"), texts, re.IGNORECASE)] == []
+    terms = [row for row in rows if row not in ("word", "term")]
+    assert len(terms) > 15
+    assert terms == sorted(terms, key=str.lower)
+    texts = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "src" / "logicalrep").rglob("*.py")))
+    assert [term for term in terms if not re.search(r"\b" + term.replace(" ", " ?"), texts, re.IGNORECASE)] == []
