@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -87,15 +87,20 @@ def replicate_meanwhile(
 
     thread = threading.Thread(target=run)
 
-    def caught_up(seconds: float = 300) -> None:
+    def caught_up(seconds: float = 300, tables: Collection[str] = ()) -> None:
+        """Wait until all commits so far are applied; `tables` are replicated then, also if they were created anew."""
         from logicalrep.pipeline.state.state import State
+
+        oids = {name: db.value(f"SELECT '{name}'::regclass::oid") for name in tables}
 
         target = Lsn(str(db.value("SELECT pg_current_wal_insert_lsn()")))
 
         def is_caught_up() -> bool:
             assert not errors, errors
             state = State.read(Storage(str(storage), options.get("storage_options", {})))
-            return state.lsn >= target and all(table.state == "following" for table in state.tables.values())
+            are_current = oids.items() <= {name: table.oid for name, table in state.tables.items()}.items()
+            are_following = all(table.state == "following" for table in state.tables.values())
+            return state.lsn >= target and are_current and are_following
 
         eventually(is_caught_up, seconds=seconds)
 

@@ -161,7 +161,7 @@ def test_a_workload_that_needs_many_loads_ends_right(
             sleep(max(0.5 - number / 40, 0.0))
         is_over.set()
         beside.join()
-        caught_up(seconds=900)
+        caught_up(seconds=900, tables=tables)
         assert find_differences(db18.dsn, str(tmp_path), tables) == {}
         # What follows says so, and nothing is said of the others.
         states = State.read(Storage(str(tmp_path))).tables
