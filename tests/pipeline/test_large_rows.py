@@ -92,7 +92,7 @@ def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path) ->
     assert list(folder.iterdir()) == []
     kept.append("public/t", changes, Lsn(5000))
     next(path for path in folder.iterdir() if path.suffix == ".part").unlink()
-    with pytest.raises(MalformedFileError, match="part is not there"):
+    with pytest.raises(MalformedFileError, match="part is missing"):
         list(kept.changes("public/t"))
 
 

@@ -140,7 +140,7 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
         assert sorted(table.select(["id"], [condition]).arrow()["id"].to_pylist()) == ids, condition
     # The bounds of a file do not tell of these.
     for condition in [("id", "!=", 100), ("price", ">", Decimal("10.5")), ("day", "<=", date(2026, 1, 1))]:
-        with pytest.raises(ReadError, match=r"\[VERSION_GONE\] version .* is not there"):
+        with pytest.raises(ReadError, match=r"\[VERSION_GONE\] version .* can no longer be read"):
             table.select(["id"], [condition]).arrow()
     mistakes: list[tuple[tuple[Any, ...], str]] = [
         (("nothing", "=", 1), "names a column 'nothing'"),

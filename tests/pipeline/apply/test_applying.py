@@ -120,7 +120,7 @@ def test_a_missing_row_needs_a_resync(tmp_path: Path) -> None:
     history = History(("id",), random.Random(1))
     history.add_change("delete", ("5", "a", None, None), None, ())
     version = log.version
-    with pytest.raises(NeedsResync, match="1 of 1 rows"):
+    with pytest.raises(NeedsResync, match="1 of 1 updated or deleted rows are missing"):
         apply(log, history.take(), Position(APP, Lsn(history.lsn)), SequentialEngine())
     assert log.version == version
 

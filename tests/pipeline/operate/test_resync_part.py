@@ -412,7 +412,7 @@ def test_a_condition_that_fails_leaves_the_table_as_it_was(db18: Database, tmp_p
     load, storage = load_name(tmp_path, "public/t"), Storage(str(tmp_path))
     request_part(storage, RequestedPart(T, ColumnComparison("id", "<", "x")))
     db18.execute("UPDATE t SET v = 'new' WHERE id < 10")
-    with pytest.raises(PartError, match=r"the rows where id < 'x' of public\.t are not loaded again.*invalid input"):
+    with pytest.raises(PartError, match=r"the rows where id < 'x' of public\.t are not reloaded.*invalid input"):
         run(db18, tmp_path, RowCounter(meanwhile=lambda: db18.execute("DELETE FROM t WHERE id < 5")))
     assert (requests_at(storage), load_name(tmp_path, "public/t")) == ([], load)
     run(db18, tmp_path)

@@ -161,7 +161,7 @@ def test_a_catalog_among_the_replicated_tables_is_refused(db18: Database, tmp_pa
     db18.execute("CREATE TABLE orders (id int PRIMARY KEY)")
     info = db18.connection.info
     uri = f"postgresql://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
-    with pytest.raises(StateError, match="each commit would make another"):
+    with pytest.raises(StateError, match="each commit would cause another"):
         replicate_once(db18, tmp_path / "lake", format="iceberg", catalog=uri)
     replicate_once(db18, tmp_path / "lake", format="iceberg", catalog=uri, exclude_tables=["public.iceberg_*"])
     assert db18.value("SELECT count(*) FROM iceberg_tables WHERE table_name = 'orders'") == 1
