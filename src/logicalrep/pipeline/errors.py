@@ -22,7 +22,6 @@ class NeedsTexts(Exception):  # noqa: N818
     """Values that their columns' types cannot hold, and whose texts have no column yet."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Take the names of these columns on the server."""
         super().__init__(", ".join(names))
         self.names = tuple(names)
 
@@ -35,6 +34,5 @@ class RefusedCommit(Exception):  # noqa: N818
     """A commit that a table refused; the table has all earlier commits."""
 
     def __init__(self, lsn: Lsn, error: Exception) -> None:
-        """Take the commit's LSN, and the error of its changes."""
         super().__init__(f"{error}; in the commit {lsn}")
         self.lsn = lsn

@@ -23,26 +23,18 @@ class RunContext:
 
     settings: ReplicateSettings
     storage: Storage
-    """The destination."""
     tables: TableFormat
-    """The tables of the destination."""
     identity: Identity
-    """The destination's slot and publication, and its server."""
     observer: Observer
     engine: Engine
     indexes: KeyIndexes
-    """The indexes of the tables' keys."""
     patience: Patience
-    """Retries what the destination refuses."""
     stop: threading.Event
     """Ends the run once it is set."""
     proven_before: Lsn | None = None
-    """The LSN up to which the server provably has all commits that earlier processes read; None if it has all of them.
-
-    It is the last checkpoint's LSN if the server was restarted since: the server may have been restored to that point.
-    """
+    """The LSN up to which the server provably has all commits that earlier processes read (a restarted server may have
+    been restored to it); None if it has all."""
 
     @property
     def limits(self) -> Limits:
-        """The limits and intervals of the run."""
         return self.storage.limits

@@ -1,8 +1,4 @@
-"""Distinguishes errors of one table, which stop that table alone, from errors of the server or the destination.
-
-An error belongs to one table unless it is known to concern all tables: so an unexpected error stops one table, is
-reported, and does not affect the other tables.
-"""
+"""Distinguishes errors of one table, which stop it alone; an error is of one table unless known to concern all."""
 
 from __future__ import annotations
 
@@ -64,14 +60,12 @@ def is_table_error(error: BaseException) -> bool:
 
 
 def is_retriable(error: psycopg.Error) -> bool:
-    """Return whether a statement that failed for a table may succeed at the next try."""
     return is_of_dropped_table(error) or (
         error.sqlstate is not None and error.sqlstate.startswith(_RETRIABLE_SQLSTATES)
     )
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the text of one table's error, with its code."""
     if isinstance(error, (LogicalRepError, RefusedCommit)):
         return str(error)
     if isinstance(error, psycopg.Error):
@@ -81,6 +75,5 @@ def reason_of(error: BaseException) -> str:
 
 
 def log_unexpected(table: TableName, error: BaseException) -> None:
-    """Log the traceback of an unexpected error; nothing for other errors."""
     if isinstance(error, TableFailedError) or not isinstance(error, (LogicalRepError, RefusedCommit, psycopg.Error)):
         _log.error("%s: the traceback of an unexpected error", table, exc_info=error)

@@ -1,8 +1,4 @@
-"""The changes of loading tables, buffered at the destination until the copy is whole.
-
-The slot advances while a table loads: its changes are stored before they are acknowledged, and applied from the
-copy's position on, once the copied rows are committed.
-"""
+"""Buffered changes of loading tables: stored before acknowledged, applied once the copied rows are committed."""
 
 from __future__ import annotations
 
@@ -31,25 +27,19 @@ _NONE = Lsn(0)
 
 @dataclass(frozen=True, slots=True, order=True)
 class BufferedFile:
-    """The last file of a batch in a change buffer."""
-
     end: Lsn
-    """The LSN before which all of its changes committed."""
     previous: Lsn
     """The end of the previous file, also if that was applied and deleted; 0 for a buffer's first file."""
     path: str
 
 
 class ChangeBuffer:
-    """The pending loads of tables, and their buffered changes."""
-
     def __init__(self, storage: Storage, check: Callable[[], object] = lambda: None) -> None:
         """Take the destination; `check`, called before files are removed, raises if another process writes there."""
         self._storage = storage
         self._check = check
 
     def pending_loads(self) -> dict[str, PendingLoad]:
-        """Return the pending loads by table folder."""
         loads = {}
         for path in self._storage.list(_PENDING):
             if path.endswith(".json"):
@@ -59,17 +49,14 @@ class ChangeBuffer:
         return loads
 
     def save_pending_load(self, load: PendingLoad) -> None:
-        """Save a pending load: the table's changes are buffered from now on."""
         self._storage.write(_pending(load.folder), encode(load))
 
     def delete_pending_load(self, folder: str) -> None:
         self._storage.delete(_pending(folder))
 
     def append(self, folder: str, changes: TableChanges, end: Lsn, previous: Lsn = _NONE) -> Lsn:
-        """Store all changes of a table from commits before `end` that are not stored yet.
-
-        `previous` is the end of the last file, 0 without one. Returns the end of the new last file.
-        """
+        """Store the changes of commits before `end` that are not stored yet; return the end of the new last file.
+        `previous` is the end of the last file, 0 without one."""
         files = self.files(folder)
         if files:
             changes = changes.between(first=int(files[-1].end))
@@ -104,7 +91,6 @@ class ChangeBuffer:
             buffer.close()
 
     def _stored(self, folder: str, last: str) -> Iterator[TableChanges]:
-        """Yield the changes of a batch: the files that its last file names, then the last file."""
         data = self._read(last)
         with self._storage.parsing(last):
             names = json.loads(properties_of(data).get(PARTS, b"[]"))
@@ -124,7 +110,6 @@ class ChangeBuffer:
         return data
 
     def has_after(self, folder: str, lsn: Lsn) -> bool:
-        """Return whether a table's change buffer ends after an LSN."""
         return any(file.end > lsn for file in self.files(folder))
 
     def forget(self, folder: str, upto: Lsn | None = None) -> None:
@@ -143,12 +128,10 @@ class ChangeBuffer:
         self.delete_pending_load(folder)
 
     def files(self, folder: str) -> list[BufferedFile]:
-        """Return the files of a table's change buffer in order."""
         paths = (path for path in self._storage.list(f"{_BUFFERS}/{folder}") if path.endswith(_LAST))
         return sorted(BufferedFile(*self._ends(path), path) for path in paths)
 
     def _ends(self, path: str) -> tuple[Lsn, Lsn]:
-        """Return the ends of a file and of the previous file, from the file's name."""
         with self._storage.parsing(path):
             end, previous = path.rpartition("/")[2].removesuffix(_LAST).split("-")
             return Lsn(int(end, 16)), Lsn(int(previous, 16))

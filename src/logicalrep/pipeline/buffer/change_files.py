@@ -27,10 +27,8 @@ PARTS = b"logicalrep.parts"
 
 
 def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dict[bytes, bytes]]]:
-    """Return the rows and properties of each file for changes, of about `most_bytes` bytes each.
-
-    There is at least one file; the last one has the Relation messages.
-    """
+    """Return the rows and properties of each file, at least one, of about `most_bytes` bytes each; the last one has the
+    Relation messages."""
     of_relations = groupby(changes.batches, key=lambda batch: batch.relation)
     groups = [part for _, batches in of_relations for part in in_parts(batches, most_bytes)] or [[]]
     files = []
@@ -77,7 +75,6 @@ def changes_in(data: bytes) -> TableChanges:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Raise ValueError for Arrow's errors about a damaged file."""
     try:
         yield
     except (OSError, NotImplementedError) as error:

@@ -10,16 +10,12 @@ from logicalrep.pipeline.storage.storage import below
 from logicalrep_runtime.scalars import Lsn
 
 ASKED_FOR = "asked for"
-"""The reason of a requested load."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLoad:
-    """A load of all rows of a table."""
-
     folder: str
     reason: str
-    """The reason, such as `new table`."""
     replaces: str | None = None
     """The load whose rows it replaces; None for a new table. Once the table has another load, the copy is whole."""
     begin: float | None = None
@@ -34,9 +30,7 @@ class PartitionsLoad:
     folder: str
     reason: str
     partitions: tuple[int, ...]
-    """The OIDs of the partitions."""
     begin: float | None = None
-    """As in `TableLoad`."""
     kind: Literal["partitions"] = "partitions"
 
 
@@ -55,7 +49,6 @@ class HeldCommit:
 
     folder: str
     refused: str
-    """The LSN of the commit."""
     since: float
     """The time of the refusal, in seconds since 1970."""
     kind: Literal["held"] = "held"

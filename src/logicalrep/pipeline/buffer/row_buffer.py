@@ -23,10 +23,7 @@ _COPIED = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class _WrittenChanges:
-    """Changes whose rows were written to the file."""
-
     changes: TableChanges
-    """The Relation messages alone."""
     batches: Sequence[tuple[TableDescription, int, int]]
     """The relation of each batch, and its start and end in the file."""
 
@@ -47,13 +44,9 @@ class _BufferFile:
 
 
 class RowBuffer:
-    """Changes in memory, followed by changes in files.
-
-    The rows have values in clear that are masked later. The file has no name, so that nothing stays after a kill.
-    """
+    """Changes in memory, then in a file without a name: rows have values in clear that are masked later."""
 
     def __init__(self) -> None:
-        """Create an empty buffer."""
         self._in_memory: list[TableChanges] = []
         self._files: list[_BufferFile] = []
         self.size = 0
@@ -101,14 +94,12 @@ class RowBuffer:
         return self._in_memory
 
     def close(self) -> None:
-        """Discard the changes in files."""
         for file in self._files:
             file.file.close()
         self._files = []
 
 
 def _write(file: IO[bytes], rows: pa.RecordBatch) -> tuple[int, int]:
-    """Append rows to a file; return their start and end."""
     start = _next_start(file)
     file.seek(start)
     with pa.ipc.new_stream(pa.PythonFile(file, "w"), rows.schema) as writer:

@@ -15,8 +15,6 @@ from logicalrep.transactions.table_names import TableName
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The settings of one table."""
-
     location: str
     """The location, as `path:line`."""
     settings: TableSettings
@@ -26,7 +24,6 @@ class Entry:
     """The location of each column that the file names, as `path:line`."""
 
     def with_key(self, check: str) -> Entry:
-        """Return the entry with the mask key's check value, if columns are hashed."""
         if "hashed" not in self.settings.masked.values():
             return self
         return replace(self, settings=replace(self.settings, mask_key=check))
@@ -34,8 +31,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of tables with own settings."""
-
     entries: Mapping[TableName, Entry] = field(default_factory=dict)
     is_given: bool = False
     """Whether a file or a mapping was passed, even an empty one."""
@@ -50,17 +45,11 @@ class Config:
 
     @property
     def optional(self) -> Config:
-        """The settings, with all tables optional."""
         entries = {name: replace(entry, is_optional=True) for name, entry in self.entries.items()}
         return replace(self, entries=entries)
 
     def mistakes(self, tables: Collection[TableName], described: Callable[[TableName], TableSpec | None]) -> list[str]:
-        """Return a line for each setting that names a missing or unsuitable table or column.
-
-        Args:
-            tables: the replicated tables.
-            described: returns a table's description under its settings.
-        """
+        """Return a line for each setting that names a missing or unsuitable table or column."""
         names, mistakes = [table.name for table in tables], []
         for name, entry in self.entries.items():
             if name not in tables:

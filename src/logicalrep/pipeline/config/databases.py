@@ -23,8 +23,6 @@ _SETTINGS = (*_TEXTS, "storage_options", "catalog_options", "options", "tables")
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseSection:
-    """A database of a file."""
-
     name: str
     to: str
     dsn: str | None = field(repr=False)
@@ -39,14 +37,7 @@ class DatabaseSection:
 
 
 def read_databases(path: str | Path) -> list[DatabaseSection]:
-    """Return the databases of a file, in order; an empty list if it has only settings by table.
-
-    Raises ConfigError if there are mistakes; the text lists all of them, as `path:line: text`.
-
-    Example:
-        >>> [database.name for database in read_databases("lakes.yaml")]
-        ['shop', 'crm']
-    """
+    """Return the databases of a file, in order; none if it has only settings by table. Raises ConfigError."""
     document = Document(path)
     if document.root is None or not _has_databases(document.root):
         return []

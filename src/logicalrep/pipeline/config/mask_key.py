@@ -16,7 +16,6 @@ from logicalrep_runtime.errors import LogicalRepError
 VARIABLE = "LOGICALREP_MASK_KEY"
 """The environment variable of the key, which is stored nowhere."""
 _LEAST = 16
-"""The fewest characters of a key."""
 _CHECKED = b"\0logicalrep"
 """The text whose hash is a key's check value; no PostgreSQL value contains a byte 0."""
 
@@ -29,12 +28,7 @@ class MaskKeyError(LogicalRepError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class MaskKey:
-    """A key for HMAC-SHA256.
-
-    Example:
-        >>> MaskKey(b"sixteen bytes or more").hashed(pa.array(["a", None, "a"])).null_count
-        1
-    """
+    """A key for HMAC-SHA256."""
 
     secret: bytes = field(repr=False)
 
@@ -51,10 +45,8 @@ class MaskKey:
 
     @classmethod
     def wanted(cls, settings: Iterable[TableSettings]) -> Self | None:
-        """Return the environment's key if settings hash columns, else None.
-
-        Raises MaskKeyError if it is missing, or differs from the settings' key.
-        """
+        """Return the environment's key if settings hash columns, else None. Raises MaskKeyError if it is missing or
+        another key."""
         checks = {table_settings.mask_key for table_settings in settings} - {None}
         if not checks:
             return None

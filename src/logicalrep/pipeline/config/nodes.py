@@ -31,11 +31,6 @@ class Document:
     """A file of settings, or an equivalent mapping, and its mistakes."""
 
     def __init__(self, source: str | Path | Mapping[str, object]) -> None:
-        """Read a source; an unreadable source is a mistake.
-
-        Args:
-            source: the file's path, or an equivalent mapping.
-        """
         self.name = "config" if isinstance(source, Mapping) else str(source)
         self.mistakes: list[tuple[int, str]] = []
         self.root = self._mapping(source) if isinstance(source, Mapping) else self._file(Path(source))
@@ -58,12 +53,10 @@ class Document:
         return None
 
     def location(self, node: yaml.Node) -> str:
-        """Return the location of a node, as `path:line`."""
         line = self._line(node)
         return f"{self.name}:{line}" if line else self.name
 
     def add(self, node: yaml.Node, text: str) -> None:
-        """Add a mistake at a node."""
         self._add_line(self._line(node), text)
 
     def _add_line(self, line: int, text: str) -> None:
@@ -74,7 +67,6 @@ class Document:
         return 0 if node.start_mark is None else int(node.start_mark.line) + 1
 
     def refuse(self) -> None:
-        """Raise ConfigError if there are mistakes."""
         refuse([text for _, text in sorted(self.mistakes, key=lambda mistake: mistake[0])])
 
     def read_entries(self, node: yaml.Node, what: str) -> Iterator[tuple[yaml.Node, str, yaml.Node]]:
@@ -104,14 +96,12 @@ class Document:
         return entries
 
     def read_truth(self, node: yaml.Node, what: str) -> bool | None:
-        """Return a boolean; any other value is a mistake."""
         if isinstance(node, yaml.ScalarNode) and node.tag == _BOOL and node.value in ("true", "false"):
             return bool(node.value == "true")
         self.add(node, f"{what} must be true or false")
         return None
 
     def read_text(self, node: yaml.Node, what: str) -> str | None:
-        """Return a text; a list, a mapping or null is a mistake."""
         if isinstance(node, yaml.ScalarNode) and node.tag != _NULL:
             return str(node.value)
         self.add(node, f"{what} must be a text")
@@ -139,14 +129,11 @@ class Document:
 
 @dataclass(frozen=True, eq=False)
 class TablesOfDatabase:
-    """The settings by table of a database in its file."""
-
     document: Document
     node: yaml.Node | None
 
 
 def refuse(mistakes: Collection[str]) -> None:
-    """Raise ConfigError if there are mistakes."""
     if mistakes:
         lines = "\n".join(map(visible, mistakes))
         count = "there is a mistake" if len(mistakes) == 1 else f"there are {len(mistakes)} mistakes"
@@ -160,7 +147,6 @@ def nearest(text: str, names: Collection[str]) -> str:
 
 
 def _plain(source: object) -> object:
-    """Return a source with plain dicts and lists, as YAML can represent no others."""
     if isinstance(source, Mapping):
         return {key: _plain(value) for key, value in source.items()}
     return [_plain(value) for value in source] if isinstance(source, (list, tuple)) else source

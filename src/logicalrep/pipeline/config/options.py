@@ -1,8 +1,4 @@
-"""The options of `replicate`: type, reader, default and documentation of each in one table.
-
-The Python function's arguments, the command line's options, a file's settings and docs/reference/replicate-options.md
-come from this table.
-"""
+"""The options of `replicate`, for Python, the command line, files and docs/reference/replicate-options.md."""
 
 from __future__ import annotations
 
@@ -239,7 +235,6 @@ class ReplicateOptions:
 OPTIONS: Mapping[str, Option] = {
     item.name: item.metadata["option"] for item in fields(ReplicateOptions) if "option" in item.metadata
 }
-"""The options by their names in Python; names on the command line have hyphens."""
 TABLE_OPTIONS: Mapping[str, Option] = {name: option for name, option in OPTIONS.items() if option.is_by_table} | {
     "optional": Option(kinds.flag, "Whether the table may be absent: it may be created later, or dropped.", "`false`"),
     "key": Option(
@@ -307,12 +302,10 @@ You can set these for a table in the file of `--config` or in the mapping of `co
 
 
 def flag_of(name: str) -> str:
-    """Return an option's name on the command line."""
     return f"--{name.replace('_', '-')}"
 
 
 def page() -> str:
-    """Return the documentation page of all options, in Markdown."""
     lines = [
         f"| `{flag_of(name)}{f' {option.metavar}' if option.metavar else ''}` | {option.default} | {option.doc} |\n"
         for name, option in OPTIONS.items()

@@ -21,21 +21,8 @@ from logicalrep.values.numbers import check_number_type
 
 
 def read_config(source: str | Path | Mapping[str, object] | TablesOfDatabase, defaults: TableSettings) -> Config:
-    """Return the settings by table of a YAML file, or of an equivalent mapping.
-
-    Args:
-        source: the file's path, or the mapping, or one database's section of a file.
-        defaults: the settings of tables without own settings.
-
-    Raises:
-        ConfigError: there are mistakes; the text lists all of them, as `path:line: text`.
-        MaskKeyError: a column is hashed, and the environment has no key.
-
-    Example:
-        >>> config = read_config({"tables": {"orders": {"history": True}}}, TableSettings(deletes="soft"))
-        >>> config.entries[TableName("public", "orders")].settings.deletes
-        'soft'
-    """
+    """Return the settings by table of a file or mapping. Raises ConfigError, or MaskKeyError without a key for hashed
+    columns."""
     document, tables = _tables(source)
     entries: dict[TableName, Entry] = {}
     if tables is not None:
@@ -51,7 +38,6 @@ def read_config(source: str | Path | Mapping[str, object] | TablesOfDatabase, de
 def _tables(
     source: str | Path | Mapping[str, object] | TablesOfDatabase,
 ) -> tuple[Document, yaml.Node | None]:
-    """Return a document and the node of its settings by table; None without them."""
     if isinstance(source, TablesOfDatabase):
         return source.document, source.node
     document = Document(source)
@@ -112,7 +98,6 @@ def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: st
 
 
 def _column_of(partition: str) -> str:
-    """Return the column of a file partition; the settings refuse an invalid partition later."""
     try:
         return WantedPartition.of(partition).column
     except ValueError:
@@ -122,8 +107,6 @@ def _column_of(partition: str) -> str:
 def _number_types(
     document: Document, what: str, node: yaml.Node, columns: dict[str, str]
 ) -> dict[str, str | dict[str, str]]:
-    """Return the numeric type of a table or of single columns, and add the columns' locations to `columns`."""
-
     def read(value: yaml.Node, what: str) -> str | None:
         text = document.read_text(value, what)
         try:

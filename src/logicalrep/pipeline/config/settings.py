@@ -20,7 +20,6 @@ _PATIENCE_ONCE = 60.0
 
 
 def shared_options(settings: TableSettings | ReplicateOptions) -> dict[str, Any]:
-    """Return the options that are settings of all tables, by name."""
     names = [settings_field.name for settings_field in fields(TableSettings) if settings_field.name in OPTIONS]
     return {name: getattr(settings, name) for name in names}
 
@@ -42,11 +41,8 @@ class ReplicateSettings(ReplicateOptions):
     connection: ConnectionSettings = field(init=False)
     """The server; its `repr` omits the password."""
     table_settings: TableSettings = field(init=False)
-    """The settings of tables without own settings."""
     table_catalog: CatalogSettings | None = field(init=False)
-    """The catalog of the tables; None without one."""
     by_table: Config = field(init=False)
-    """The settings of tables with own settings."""
     mask_key: MaskKey | None = field(init=False)
     """The key for hashed columns; None if no column is hashed."""
 
@@ -86,7 +82,6 @@ class ReplicateSettings(ReplicateOptions):
         return self.load_rate * 1e6 if self.load_rate else None
 
     def of(self, table: TableName) -> TableSettings:
-        """Return a table's settings."""
         entry = self.by_table.entries.get(table)
         # A destination has one format, whatever a table's settings say.
         return self.table_settings if entry is None else replace(entry.settings, format=self.format)

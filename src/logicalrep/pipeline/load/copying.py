@@ -36,8 +36,6 @@ _Data = TypeVar("_Data")
 
 @dataclass(frozen=True)
 class CopyTask:
-    """A task that copies a part of a table, range by range."""
-
     settings: ConnectionSettings
     snapshot: Snapshot
     table: TableSpec
@@ -48,30 +46,19 @@ class CopyTask:
     rate: float | None
     """The most bytes a second; None for no bound."""
     key: MaskKey | None
-    """The key for hashed columns; None if no column is hashed."""
 
 
 @dataclass(frozen=True)
 class CopiedPart:
-    """The files of a copied part of a table."""
-
     files: list[DataFile]
     unfit: Counter[str]
     """The number of values that their column's type cannot hold, by column name."""
     deleted_keys: Sequence[DataFile] = ()
-    """Files of keys that the destination has and the server does not."""
 
 
 def copy(part: CopyTask) -> CopiedPart:
-    """Copy a part's rows into data files.
-
-    Raises:
-        SnapshotError: the snapshot ended, or the table was truncated, rewritten or altered since.
-        ColumnValueError: the column's type cannot hold a value.
-        PartitionValueError: the table's format cannot have a value as a partition.
-        StorageError: the destination cannot be written.
-        NotReadableError: the role may not read the table, or not all of its rows.
-    """
+    """Copy a part's rows into data files. Raises SnapshotError, ColumnValueError, PartitionValueError, StorageError or
+    NotReadableError."""
     with part.settings.connect() as connection, part.settings.connect() as second_connection:
         connection.execute(f"SET lock_timeout = '{part.storage.limits.lock_seconds}s'")
         with closing(limit_rate(_copy_ranges(part, connection, second_connection), part.rate)) as rows:
@@ -88,7 +75,6 @@ def copy(part: CopyTask) -> CopiedPart:
 def _copy_ranges(
     part: CopyTask, connection: Connection, second_connection: Connection
 ) -> Generator[memoryview | bytes, None, None]:
-    """Yield the copied rows of each range, under a lock for that range alone."""
     name = part.table.relation.table
     for rows in part.ranges:
         hold(connection, part.snapshot)
@@ -107,13 +93,8 @@ def _copy_ranges(
 def typed(
     data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield copied rows in the stored table's columns; `key` hashes the hashed columns.
-
-    A missing column of texts is added from the first batch that needs it. `unfit` counts the values that their column's
-    type cannot hold, by column name.
-
-    Raises ColumnValueError if the column's type cannot hold a value.
-    """
+    """Yield copied rows in the stored table's columns, with columns of texts from the first batch that needs them.
+    Raises ColumnValueError."""
     decoder = TableDecoder(Session(version=1), for_spark=True, catalog=table.catalog, own_type=table.own_type)
     for batch in message_batches_of(preamble([table.relation])):
         decoder.decode(batch.array)
@@ -143,7 +124,6 @@ def are_loops_compiled() -> bool:
 def _written(
     batches: Iterable[Rows], table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows in the stored table's columns; columns of texts are added when needed."""
     for rows in batches:
         all_ = np.arange(rows.values.num_rows)
         counts = unfit_counts(table, rows, all_)

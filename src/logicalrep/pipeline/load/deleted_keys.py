@@ -34,8 +34,6 @@ from logicalrep.postgres.table_rows.reading import check_functions, locked_for_q
 
 @dataclass(frozen=True, slots=True)
 class StoredFiles:
-    """Some of the files of a stored table."""
-
     folder: str
     table: TableSpec
     files: tuple[DataFile, ...]
@@ -60,7 +58,6 @@ class WantedPart:
         return cls(part, tuple(StoredFiles(table.folder, table.table, tuple(table.files.values())) for table in stored))
 
     def is_keyed_like(self, table: TableSpec) -> bool:
-        """Return whether the stored tables have the same key as a description: columns, names and types."""
         return all(_key(files.table) == _key(table) for files in self.stored)
 
 
@@ -72,14 +69,8 @@ def _key(table: TableSpec) -> list[tuple[int, str, pa.DataType]]:
 def check_condition(
     connection: Connection, table: TableSpec, publications: tuple[str, ...], part: RequestedPart
 ) -> KeyCondition:
-    """Return the condition of a part of a table, for rows and for keys.
-
-    Raises:
-        ConditionError: the condition cannot be evaluated, or the table has no key that the server knows.
-        SnapshotError: the table was renamed.
-        UnsafeTableError: a user's function would run.
-        NotReadableError: the role may not read the table.
-    """
+    """Return the condition of a part of a table, for rows and for keys. Raises ConditionError, SnapshotError,
+    UnsafeTableError or NotReadableError."""
     if table.key is None:
         raise ConditionError("it has no key that identifies the rows to replace")
     if not table.hashed.isdisjoint(table.key):
@@ -113,8 +104,6 @@ def _is_partition(connection: Connection, oid: int, partition: RequestedPartitio
 
 @dataclass(frozen=True, slots=True)
 class KeysTask:
-    """A task that compares keys at the destination with the server's keys."""
-
     settings: ConnectionSettings
     snapshot: Snapshot
     table: TableSpec
@@ -123,13 +112,11 @@ class KeysTask:
     stored: StoredFiles
     storage: Storage
     folder: str
-    """The folder into which the keys are written."""
     rate: float | None
     """The most bytes a second; None for no bound."""
 
 
 def split_files(wanted: WantedPart, most_bytes: int) -> list[StoredFiles]:
-    """Split the files of stored tables into groups of about `most_bytes` bytes, one for each task."""
     groups = []
     for stored in wanted.stored:
         group: list[DataFile] = []
@@ -144,15 +131,8 @@ def split_files(wanted: WantedPart, most_bytes: int) -> list[StoredFiles]:
 
 
 def find_deleted_keys(task: KeysTask) -> CopiedPart:
-    """Write the keys of a part that the destination has and the server, at the snapshot, does not.
-
-    Raises:
-        SnapshotError: the snapshot ended, or the table was truncated, rewritten or altered since.
-        DamagedError: a file of the destination is missing.
-        StorageError: the destination cannot be read or written.
-        UnsafeTableError: a user's function would run.
-        NotReadableError: the role may not read all of the table.
-    """
+    """Write the keys of a part that the destination has and the server, at the snapshot, does not. Raises
+    SnapshotError, DamagedError, StorageError, UnsafeTableError or NotReadableError."""
     name, oid = task.table.relation.table, task.table.relation.relation_id
     deleted_keys: list[pa.Table] = []
     with task.settings.connect() as connection, task.settings.connect() as second_connection:
@@ -172,7 +152,6 @@ def find_deleted_keys(task: KeysTask) -> CopiedPart:
 
 
 def _read_keys(task: KeysTask) -> Generator[pa.Table, None, None]:
-    """Yield the keys of current rows, in groups for one statement each."""
     stored, table = task.stored, task.stored.table
     ends = [END[table.form]] if table.form in END else []
     schema = pa.schema([task.table.schema.field(key) for key in task.table.key_names])

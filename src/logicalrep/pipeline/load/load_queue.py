@@ -22,7 +22,6 @@ class LoadQueue:
     """Loads tables in groups, in about the order of their requests."""
 
     def __init__(self, loading: SnapshotCopy, stop: threading.Event, limits: Limits) -> None:
-        """Take the snapshot copy and the event that ends loads; entering the context starts the threads."""
         self._loading = loading
         self._stop = stop
         self._limits = limits
@@ -54,17 +53,14 @@ class LoadQueue:
         self._loading.close()
 
     def add(self, loads: Mapping[TableName, LoadRequest]) -> None:
-        """Queue loads of tables whose changes are already buffered.
-
-        A running load of such a table is abandoned: the new request needs a later snapshot.
-        """
+        """Queue loads of tables whose changes are already buffered; a running load is abandoned, as a later snapshot is
+        needed."""
         with self._changed:
             self._wanted |= loads
             self._last |= loads
             self._changed.notify_all()
 
     def progress(self) -> dict[TableName, LoadProgress]:
-        """Return the progress of each table's copy, except for abandoned loads."""
         with self._changed:
             return {
                 name: load_progress
@@ -73,11 +69,8 @@ class LoadQueue:
             }
 
     def results(self, taken: Lsn) -> list[CopiedTable | CopyFailed]:
-        """Return each finished load once. Raises the error that ended a thread.
-
-        Partitions replace rows between the changes before and after their snapshot: they are returned once `taken`,
-        the end of all taken commits, has reached the snapshot.
-        """
+        """Return each finished load once; partitions once `taken` has reached their snapshot. Raises the error that
+        ended a thread."""
         while not self._results.empty():
             result = self._results.get()
             if isinstance(result, BaseException):
@@ -89,7 +82,6 @@ class LoadQueue:
 
     @property
     def waits_for_changes(self) -> bool:
-        """Whether copied partitions wait for changes from before their snapshot."""
         return bool(self._ended)
 
     def _run(self) -> None:
@@ -107,7 +99,6 @@ class LoadQueue:
         return self._last[name] is group[name]
 
     def _free(self) -> list[TableName]:
-        """Return the queued tables that are not being loaded: no table is loaded twice at the same time."""
         return [name for name in self._wanted if name not in self._running]
 
     def _take_group(self) -> dict[TableName, LoadRequest]:

@@ -1,8 +1,5 @@
-"""New walsender sessions before loads, on servers whose sessions do not notice that a table became published.
-
-The session decodes an earlier transaction's changes under the catalog of that time. On such a server it then regards
-the table as unpublished, and omits all its later changes.
-"""
+"""New walsender sessions before loads: some servers' sessions decode under an earlier catalog, do not notice that a
+table became published, and omit its changes."""
 
 from __future__ import annotations
 
@@ -21,11 +18,7 @@ _CHECK_AGAIN = 0.05
 
 
 class RenewableSession(Protocol):
-    """The reader of a slot."""
-
-    def restart_session(self, after: Lsn) -> None:
-        """Restart the session once every commit before an LSN is acknowledged."""
-        ...
+    def restart_session(self, after: Lsn) -> None: ...
 
     @property
     def is_renewal_pending(self) -> bool:
@@ -37,7 +30,6 @@ class Renewal:
     """Restarts the slot's session, so that it decodes nothing from before a load's request; threads may share it."""
 
     def __init__(self, settings: ConnectionSettings, session: RenewableSession, waiting: Wait) -> None:
-        """Take the server, the slot's session, and the wait for a new session."""
         self._settings = settings
         self._session = session
         self._waiting = waiting
@@ -45,19 +37,8 @@ class Renewal:
         self._renewed = -1.0
 
     def renew(self, requested_at: float) -> None:
-        """Wait for a new session, if the server needs one.
-
-        The new session begins after the end of all transactions that were open at the load's request: the transactions
-        that it decodes began later, and see the publication. A snapshot created afterwards includes all changes that
-        the earlier session omitted.
-
-        Args:
-            requested_at: the monotonic time of the load's request, in seconds.
-
-        Raises:
-            psycopg.Error: the server cannot be reached.
-            Ended: the wait is over.
-        """
+        """Wait for a new session that begins after all transactions open at the load's request, if the server needs
+        one: a later snapshot has all changes that the earlier session omitted. Raises psycopg.Error or Ended."""
         with self._lock:
             if requested_at <= self._renewed:
                 return

@@ -1,9 +1,5 @@
-"""Copies the rows of a group of tables under one snapshot.
-
-A temporary slot exports the snapshot; the slot's position separates earlier from later changes. Locks last only while a
-range is read, so that the application's statements do not wait for a load; a table that is truncated, rewritten or
-altered meanwhile is reloaded.
-"""
+"""Copies tables under one snapshot; its slot's position separates earlier from later changes. Locks last only while a
+range is read, so a table that is truncated, rewritten or altered meanwhile is reloaded."""
 
 from __future__ import annotations
 
@@ -52,19 +48,15 @@ _CHECK_AGAIN = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A requested load."""
-
     folder: str
     oid: int
     """The table's OID: another table may have its name at the snapshot."""
     requested_at: float = field(default_factory=time.monotonic)
-    """The monotonic time of the request, in seconds."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The required numbers of masked and omitted columns: another column may have the name."""
     last_spec: TableSpec | None = None
     """The table's last description; None for a new table."""
     proven_spec: TableSpec | None = None
-    """The table's last proven description, if only partitions added since are loaded; None for all rows."""
     part: WantedPart | None = None
     """The only part to load; None for all rows, or for added partitions."""
 
@@ -79,20 +71,16 @@ class CopiedTable:
     """The snapshot's position: changes committed at or after it are not in these rows."""
     files: list[DataFile]
     load: str
-    """The name of the load."""
     taken: TimestampTz
     """About the server's time before which all of the rows had committed."""
     catalog_table: CatalogTable | None = None
     """The table in the snapshot's catalog, if only some rows are loaded; None for all rows."""
     unfit: Mapping[str, int] = field(default_factory=dict)
-    """The number of values that their column's type cannot hold, by the names of columns."""
     part: RequestedPart | None = None
     """The loaded part; None for all rows, or for added partitions."""
     deleted_keys: Sequence[DataFile] = ()
-    """Files of the part's keys that the destination has and the server does not."""
 
     def described(self, table: TableSpec) -> CopiedTable:
-        """Return the load with another description, which may have more columns of texts."""
         files = self.files
         if not table.settings.abilities.has_field_ids:
             texts = {column.name for column in table.written if column.has_texts}
@@ -102,12 +90,9 @@ class CopiedTable:
 
 @dataclass(frozen=True, slots=True)
 class CopyFailed:
-    """A failed copy of a table."""
-
     name: TableName
     reason: str
     may_retry: bool
-    """Whether another try may succeed."""
     is_own: bool = True
     """Whether the table itself failed, so that tries are counted; waits for a server have no limit."""
     is_behind: bool = False
@@ -116,24 +101,18 @@ class CopyFailed:
 
 @dataclass(slots=True)
 class _RunningCopy:
-    """A table that is being copied."""
-
     name: TableName
     table: TableSpec
     catalog_table: CatalogTable | None
-    """The table in the snapshot's catalog, if only some rows are copied."""
     part: RequestedPart | None
     parts: list[CopyTask | KeysTask]
     nbytes: int
     """About the bytes of its rows on the server's disk."""
     began: float
     pending_parts: int
-    """The number of parts that are not copied yet."""
     files: list[DataFile] = field(default_factory=list)
     unfit: Counter[str] = field(default_factory=Counter)
-    """The number of values that their column's type cannot hold, by the names of columns."""
     deleted_keys: list[DataFile] = field(default_factory=list)
-    """Files of keys that the destination has and the server does not."""
 
 
 class SnapshotCopy:
@@ -145,10 +124,7 @@ class SnapshotCopy:
         waiting: Wait,
         renewal: Renewal | None = None,
     ) -> None:
-        """Take the run's parts, and the wait for snapshots: a load ends once the wait is over.
-
-        `renewal` is None if no slot reads the tables' changes meanwhile.
-        """
+        """A load ends once the wait is over; `renewal` is None if no slot reads the tables' changes meanwhile."""
         self._settings = context.settings
         self._storage = context.storage
         self._publications = (context.identity.publication,)
@@ -162,7 +138,6 @@ class SnapshotCopy:
         self._progress: dict[TableName, LoadProgress] = {}
 
     def progress(self) -> dict[TableName, LoadProgress]:
-        """Return the progress of each table's copy; any thread may call it."""
         return dict(self._progress)
 
     def close(self) -> None:
@@ -171,11 +146,8 @@ class SnapshotCopy:
     def load(
         self, group: Mapping[TableName, LoadRequest], is_wanted: Callable[[TableName], bool] = lambda name: True
     ) -> Iterator[CopiedTable | CopyFailed]:
-        """Copy a group of tables into their folders from one snapshot; yield each table once its rows are copied.
-
-        The tables' changes must be buffered before this call, which creates the snapshot. A table is abandoned once
-        `is_wanted` returns False for it.
-        """
+        """Copy tables from one snapshot; yield each once its rows are copied. Their changes must be buffered before
+        this call; a table is abandoned once `is_wanted` returns False."""
         pending_names = set(group)
         try:
             if self._renewal is not None:
@@ -359,7 +331,6 @@ class SnapshotCopy:
         return CopyFailed(name, reason_of(error), may_retry=False)
 
     def _begin_again(self, name: TableName, reason: str, *, is_own: bool) -> CopyFailed:
-        """Report that a load restarts, once for equal reasons."""
         if self._reported.get(name) != reason:
             self._reported[name] = reason
             self._observer.on_event(WaitReported(f"the load of {name} restarts: {reason}"))

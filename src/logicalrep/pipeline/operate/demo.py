@@ -1,8 +1,4 @@
-"""A demonstration on one machine: `python -m logicalrep.pipeline.operate.demo`.
-
-It starts PostgreSQL 18 under pgbench's load, replicates it to Delta tables meanwhile, and verifies them. It prints the
-commands that it runs.
-"""
+"""`python -m logicalrep.pipeline.operate.demo`: replicates PostgreSQL under pgbench's load, and verifies the tables."""
 
 from __future__ import annotations
 
@@ -23,9 +19,7 @@ from logicalrep.postgres.local_server import Installation, LocalServer, find_ins
 from logicalrep.postgres.server import Connection, query_wal_head
 
 _SCALE = 3
-"""pgbench's scale: 100,000 accounts each."""
 _SECONDS = 30
-"""The seconds of pgbench's load."""
 _LONGEST_WAIT = 240.0
 _BARS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 60
@@ -100,7 +94,6 @@ def _wait_until_caught_up(
 
 
 def _picture(figures: list[int]) -> str:
-    """Return figures as bars of text, one for the peak of each part."""
     size = -(-len(figures) // _COLUMNS) or 1
     peaks = [max(figures[start : start + size]) for start in range(0, len(figures), size)]
     return "".join(_BARS[peak * (len(_BARS) - 1) // max(max(peaks), 1)] for peak in peaks)

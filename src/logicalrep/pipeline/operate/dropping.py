@@ -35,25 +35,9 @@ def drop(
     slot: str | None = None,
     publication: str | None = None,
 ) -> list[str]:
-    """Drop the slot, the publication if it was created for the destination, and the destination's own files.
-
-    Args:
-        settings: the server.
-        storage: the destination.
-        deletes_tables: whether to delete the tables' files too, and their names in the catalog.
-        catalog: the catalog of the tables; None without one.
-        slot: the slot, unless it has the destination's default name.
-        publication: the publication, unless it has the destination's default name.
-
-    Returns a sentence for each action.
-
-    Raises:
-        StateError: nothing is replicated to the destination, or its tables are not in this catalog.
-        StorageError: the catalog does not answer; nothing is dropped then.
-        MalformedFileError: a file of the destination is damaged; nothing is dropped then.
-        SlotError: a process still replicates to it.
-        UnconfirmedNameError: the destination's slot or publication is neither its default name nor the caller's.
-    """
+    """Drop the slot, the publication if it was created for the destination, and the destination's own files; return a
+    sentence for each action. Nothing is dropped if the catalog does not answer (StorageError) or a file is
+    damaged (MalformedFileError). Raises StateError, SlotError while a process replicates, or UnconfirmedNameError."""
     identity, state = read_identity(storage), State.read(storage)
     identity.check_catalog(None if catalog is None else catalog.shown)
     confirm_names(storage, identity, slot=slot, publication=publication)
@@ -92,18 +76,14 @@ def drop(
 
 
 def _deletion_order(path: str) -> tuple[int, str]:
-    """Return a sort key for the destination's files, so that `replicate` refuses a partly deleted destination.
-
-    The copy of the last state is deleted before the states, as it is an error without them; older states come first.
-    """
+    """Return a sort key: `replicate` refuses a partly deleted destination. Older states come first; state.json before
+    them."""
     return next((rank for rank, start in enumerate(DELETED_LAST, 1) if path.startswith(start)), 0), path
 
 
 def _tables(stored: TableFormat, tables: Mapping[str, TableState]) -> dict[str, str | None]:
-    """Return the folders of current and earlier tables, each with a description; companion tables have None.
-
-    Earlier tables had other names, or are no longer replicated.
-    """
+    """Return the folders of current and earlier (renamed or unreplicated) tables, each with a description; None for
+    companions."""
     texts: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
     folders = stored.find_folders()
     for folder in sorted(folders - texts.keys()):
@@ -118,7 +98,6 @@ def _tables(stored: TableFormat, tables: Mapping[str, TableState]) -> dict[str, 
 
 
 def _is_ours(tables: TableFormat, folder: str) -> bool:
-    """Return whether this package wrote a stored table."""
     try:
         return tables.is_own(folder)
     except LogicalRepError:

@@ -12,14 +12,12 @@ from logicalrep.pipeline.state.requests import read_paused_since, refuse_paused
 from logicalrep.postgres.retries import Wait
 
 _CHECK_AGAIN = 1.0
-"""The seconds between two checks whether the destination is paused."""
 
 
 class PauseCheck:
     """Checks every second whether the destination is paused, and reports a pause every minute."""
 
     def __init__(self, context: RunContext, describe_retained: Callable[[], str]) -> None:
-        """Take the run's parts, and a function that describes the WAL that the slot retains."""
         self._context = context
         self._describe_retained = describe_retained
         # The start time of the pause, and the wait for its end.
@@ -27,10 +25,7 @@ class PauseCheck:
         self._checked_at = -_CHECK_AGAIN
 
     def check(self) -> bool:
-        """Return whether the destination is paused.
-
-        Raises PausedError with `once`, as a pause may last long.
-        """
+        """Return whether the destination is paused. Raises PausedError with `once`, as a pause may last long."""
         context, current_time = self._context, time.monotonic()
         if current_time - self._checked_at >= _CHECK_AGAIN:
             self._checked_at = current_time

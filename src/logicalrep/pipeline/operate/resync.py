@@ -49,27 +49,9 @@ def resync(
     publication: str | None = None,
     refuse: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Request the reload of tables; readers have the old rows until the new rows are whole.
-
-    Args:
-        settings: the server.
-        storage: the destination.
-        tables: the tables; an empty sequence for all, which also replaces a slot that is lost or was advanced.
-        new_server: whether the server may replace the earlier one, such as an upgraded server or a restored dump. All
-            tables are reloaded from it.
-        new_slot: whether to replace the slot in any case; no process may be running.
-        slot: the slot, unless it has the destination's default name.
-        publication: the publication, unless it has the destination's default name.
-        refuse: called before anything changes if no process is running; raises an error if the caller could not load
-            the tables.
-
-    Returns True if a running process takes the request, and False if the next process will.
-
-    Raises:
-        StateError: nothing is replicated to the destination, it lacks a table, or it belongs to another server.
-        UnconfirmedNameError: the slot would be dropped, and the destination's slot or publication is neither its
-            default name nor the caller's.
-    """
+    """Request the reload of tables, or of all if none is named, which also replaces a lost slot. `refuse` is called
+    first if no process runs; with `new_slot`, none may. Return whether a running process takes it.
+    Raises StateError or UnconfirmedNameError."""
     identity, states = read_identity(storage), States(storage)
     state = states.last
     names = {name: table_name(name) for name in state.tables}
@@ -121,22 +103,8 @@ def resync_part(
     *,
     refuse: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Request the reload of a part of a table: rows are replaced by key, and keys that the server lacks are removed.
-
-    Args:
-        settings: the server.
-        storage: the destination.
-        name: the table, or a partition to reload alone.
-        condition: the condition of the rows, only on key columns; None for all rows of a partition.
-        refuse: as for `resync`.
-
-    Returns True if a running process takes the request, and False if the next process will.
-
-    Raises:
-        StateError: nothing is replicated to the destination, it has no such table, or it belongs to another server.
-        PartError: the table is stopped, or was dropped on the server.
-        ConditionError: the condition does not identify rows, or the table has no key that the server knows.
-    """
+    """Request the reload of a part by key; keys that the server lacks are removed. Return whether a running process
+    takes it. Raises StateError, PartError or ConditionError."""
     identity, state = read_identity(storage), State.read(storage)
     names = [table_name(text) for text in state.tables]
     with settings.connect() as connection:
@@ -191,7 +159,6 @@ def query_known_tables(settings: ConnectionSettings, storage: Storage) -> tuple[
 
 
 def read_known_settings(storage: Storage) -> StoredSettings:
-    """Return the settings of a destination's tables, with which they can be reloaded."""
     stored = StoredSettings.read(storage)
     if stored is None and State.read(storage).tables:
         # Without the settings, masked or omitted columns would be loaded in clear.
@@ -202,10 +169,8 @@ def read_known_settings(storage: Storage) -> StoredSettings:
 
 
 def refuse_unknown_masks(storage: Storage, catalog: CatalogSettings | None) -> None:
-    """Raise StateError if a destination has masked or omitted columns.
-
-    Others may have changed the destination, so that only the operator's masks are trusted.
-    """
+    """Raise StateError if a destination has masked or omitted columns: others may have changed it, so only the
+    operator's masks are trusted."""
     identity, stored = read_identity(storage), read_known_settings(storage)
     masked = {str(name) for name, settings in stored.tables.items() if settings.protected}
     masked |= {str(name) for name in stored.protected.values()}

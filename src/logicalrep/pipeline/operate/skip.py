@@ -22,25 +22,8 @@ class SkipError(LogicalRepError, ValueError):
 
 
 def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: Lsn) -> bool:
-    """Request that a table skips the commit at which it is stopped, and applies the later changes.
-
-    The replicating process repeats these checks: it skips no other commit.
-
-    Args:
-        settings: the server.
-        storage: the destination.
-        table: the table.
-        lsn: the LSN of the commit, as `logicalrep status` shows it.
-
-    Returns True if a running process takes the request, and False if the next process will.
-
-    Raises:
-        SkipError: the table is not stopped at this commit, or its later changes are not buffered.
-        StateError: nothing is replicated to the destination, it has no such table, or it belongs to another server.
-
-    Example:
-        >>> skip(settings, Storage("./lake"), TableName("public", "orders"), Lsn("0/1A2B3C8"))
-    """
+    """Request that a table skips its refused commit; the replicating process repeats the checks. Return whether a
+    running process takes it. Raises SkipError or StateError."""
     identity = read_identity(storage)
     tables = State.read(storage).tables
     state = tables.get(str(table))

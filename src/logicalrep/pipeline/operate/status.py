@@ -18,8 +18,6 @@ from logicalrep.postgres.slots.slot import Slot, find_slot
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a destination and of its server."""
-
     slot: str
     publication: str
     is_running: bool
@@ -29,9 +27,8 @@ class Status:
     lag_bytes: int | None
     """The bytes of WAL that the server has written since; None without a slot."""
     lag_seconds: float | None
-    """The most seconds that the tables may lag: since their last commit, or since they last had all commits,
-    whichever is later. 0 if the server has written no WAL since; None if unknown.
-    """
+    """The most seconds that the tables may lag: since their last commit, or since they last had all commits, whichever
+    is later. 0 if the server has written no WAL since; None if unknown."""
     retained_bytes: int | None
     """The bytes of WAL that the server retains for the slot."""
     safe_wal_size: int | None
@@ -51,11 +48,9 @@ class Status:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a run has created the slot."""
         return self.lag_bytes is not None or self.lost is not None
 
     def to_json(self) -> dict[str, object]:
-        """Return all fields as plain values."""
         return {
             "slot": self.slot,
             "publication": self.publication,
@@ -75,12 +70,6 @@ class Status:
 
 
 def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
-    """Return the status of a destination.
-
-    Raises:
-        StateError: nothing is replicated to the destination.
-        ConnectError: the server is away.
-    """
     identity = read_identity(storage)
     state = State.read(storage)
     with settings.connect() as connection:

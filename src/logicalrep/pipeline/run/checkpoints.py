@@ -19,7 +19,6 @@ class Checkpoints:
     """Saves checkpoints. The file is written only if its content changed, or after a while."""
 
     def __init__(self, context: RunContext, states: States) -> None:
-        """Take the run's parts and the writer of states."""
         self._context = context
         self._states = states
         self._tables: Mapping[str, TableState] = {}
@@ -37,7 +36,6 @@ class Checkpoints:
         return time.monotonic() - self._saved_at > self._context.limits.checkpoint_seconds
 
     def check_writer(self) -> None:
-        """Raise StateError if another process writes to the destination."""
         self._context.patience.run(self._states.check)
 
     def save(
@@ -49,19 +47,8 @@ class Checkpoints:
         caught_up: datetime | None,
         committed: datetime | None = None,
     ) -> None:
-        """Save that the tables have every commit before an LSN.
-
-        Args:
-            lsn: the LSN, not before the last checkpoint's.
-            tables: the state of each table.
-            history: the evidence of the LSN; None without evidence.
-            caught_up: a time on the server before which every commit is before the LSN; None if unknown.
-            committed: the time of the last commit since the last checkpoint, in UTC; None without a commit.
-
-        Raises:
-            StateError: another process has written a checkpoint.
-            StorageError: the destination cannot be written.
-        """
+        """Save that the tables have every commit before an LSN; at `caught_up` every commit on the server was before
+        it. Raises StateError if another process has written a checkpoint."""
         if committed is not None:
             self._committed = committed.isoformat()
         if caught_up is not None:

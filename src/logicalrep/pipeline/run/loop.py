@@ -29,8 +29,6 @@ class TablesStoppedError(LogicalRepError, RuntimeError):
 
 
 class Loop:
-    """Runs batches in sequence, while other threads load tables."""
-
     def __init__(
         self,
         context: RunContext,
@@ -40,7 +38,6 @@ class Loop:
         states: States,
         pool: ThreadPoolExecutor,
     ) -> None:
-        """Take the prepared parts; nothing happens before `run`."""
         self._context = context
         self._settings, self._stop = context.settings, context.stop
         self._receiver = receiver
@@ -93,10 +90,7 @@ class Loop:
     # The four steps
 
     def _receive(self, *, at_once: bool) -> Changes | None:
-        """Return the next batch, which may be empty; None while no batch is due.
-
-        With `at_once`, a batch is due before `every` seconds have passed since the last one.
-        """
+        """Return the next batch, which may be empty; None while none is due; `at_once` does not wait for `every`."""
         if self._tables.waiting_bytes:
             self._stop.wait(0.05)
             # While many bytes wait, no more are taken: the server retains the rest.
@@ -124,7 +118,6 @@ class Loop:
         return self._receiver.is_behind(self._backlog_end) and not (self._receiver.is_full or is_late)
 
     def _apply(self, changes: Changes) -> tuple[int, int]:
-        """Write the tables' changes in parallel; return the numbers of changes and of tables."""
         self._taken = changes.end
         if changes.parts:
             # A process that was suspended after receiving them must not commit while another process owns the slot.
@@ -142,7 +135,6 @@ class Loop:
         return count, len(writes)
 
     def _save_checkpoint(self, end: Lsn, committed: datetime | None = None) -> None:
-        """Save the states of the tables; following tables have every commit before `end`."""
         lsn = max(self._checkpoints.lsn, end)
         states, caught_up = self._tables.states(Lsn(max(lsn - 1, 0))), self._catalog.caught_up(lsn)
         self._checkpoints.save(
@@ -157,18 +149,15 @@ class Loop:
     # Between batches
 
     def _query_target(self) -> Lsn:
-        """Return the end of all commits from before the start of the run."""
         return self._catalog.run(lambda connection: query_sent_end(connection, self._context.identity.slot))
 
     def _refresh_if_due(self) -> bool:
-        """Refresh the catalog if due; return whether the server's tables are known."""
         is_due = self._catalog.is_due or self._tables.is_description_due(self._checkpoints.lsn)
         if is_due or not self._knows_tables:
             self._knows_tables = self._refresh_catalog() or self._knows_tables
         return self._knows_tables
 
     def _refresh_catalog(self) -> bool:
-        """Take the server's tables and the stored requests; return False if the server's tables cannot be read now."""
         self._checkpoints.check_writer()
         timeline, server_tables = self._receiver.timeline, self._catalog.query_tables()
         if server_tables is None:
@@ -190,10 +179,8 @@ class Loop:
         return True
 
     def _finish(self, target: Lsn) -> bool:
-        """Return whether the tables have all commits before `target`, after which the run ends.
-
-        Raises TablesStoppedError if tables are stopped, and PartError if a requested part was not loaded.
-        """
+        """Return whether the tables have all commits before `target`, after which the run ends. Raises
+        TablesStoppedError if tables are stopped, and PartError if a requested part was not loaded."""
         if self._checkpoints.lsn < target or not self._tables.are_up_to_date:
             return False
         # Facts that the stream does not report may have changed since the last refresh.

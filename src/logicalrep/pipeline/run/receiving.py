@@ -31,8 +31,6 @@ _LEAST_GATHERING, _LONGEST_GATHERING = 0.05, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Consecutive whole transactions."""
-
     parts: Sequence[TableChanges]
     """The changes in order, each part of one table; a table may have several parts."""
     end: Lsn
@@ -46,18 +44,12 @@ class Changes:
 
 
 def gathering_for(every: float) -> float:
-    """Return the least seconds between two rounds of few messages, for batches that are `every` seconds apart.
-
-    Decoding a round costs milliseconds, however small it is; late messages join the next batch.
-    """
+    """Return the least seconds between two rounds of few messages: decoding any round costs milliseconds."""
     return min(max(every / 4, _LEAST_GATHERING), _LONGEST_GATHERING)
 
 
 class ChangeReceiver(SlotReceiver):
-    """A receiver that runs ahead of the batches up to its limit.
-
-    It holds changes beyond its memory limit in temporary files; a single transaction may exceed the total limit.
-    """
+    """A receiver that runs ahead of the batches up to its limit; a single transaction may exceed it."""
 
     def __init__(
         self,
@@ -70,17 +62,6 @@ class ChangeReceiver(SlotReceiver):
         traffic: Traffic | None = None,
         limits: Limits,
     ) -> None:
-        """Take the slot; entering the context starts the thread.
-
-        Args:
-            settings: the server.
-            slot: the slot's name.
-            options: the options of the slot's session.
-            state: the last checkpoint: every commit before its LSN is stored durably, and is not sent again.
-            waiting: the wait for a server that is away, or its seconds.
-            traffic: the counts of an earlier receiver, to be continued.
-            limits: the limits of memory and files, and the least time between two rounds of few messages.
-        """
         assembler = Assembler(memory_limit=limits.received_bytes)
         super().__init__(
             BatchIntake(assembler, limits.received_bytes),
@@ -115,7 +96,6 @@ class ChangeReceiver(SlotReceiver):
         self.stop()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until there are changes to take, for `seconds` at most. Raises the error that ended the thread."""
         with self._changed:
             return self._await(lambda: self._whole.has_changes, seconds)
 
@@ -133,7 +113,6 @@ class ChangeReceiver(SlotReceiver):
         return self._whole.size + self._open.size
 
     def is_behind(self, lsn: Lsn) -> bool:
-        """Return whether not all commits before an LSN have been received."""
         return self._position < lsn
 
     def take(self) -> Changes:
@@ -155,7 +134,6 @@ class ChangeReceiver(SlotReceiver):
 
     @property
     def server_started(self) -> str:
-        """The start time of the server, in seconds since 1970."""
         return self.replication.server_started
 
     def history_before(self, lsn: Lsn) -> History | None:
@@ -163,12 +141,10 @@ class ChangeReceiver(SlotReceiver):
         return self.replication.history_before(lsn)
 
     def restart_session(self, after: Lsn) -> None:
-        """Restart the server's session once every commit before an LSN is acknowledged."""
         self._begins_after = after
 
     @property
     def is_renewal_pending(self) -> bool:
-        """Whether the session requested by `restart_session` has not begun yet."""
         return self._begins_after is not None
 
     # In the thread

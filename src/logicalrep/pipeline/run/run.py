@@ -63,8 +63,6 @@ _MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicateCall(ReplicateSettings):
-    """The arguments of `replicate`: its settings, an observer and a stop event."""
-
     observer: Observer | None = field(
         default=None, metadata={"doc": "The observer of the run's events; none by default."}
     )
@@ -113,16 +111,6 @@ def replicate_with(
     shared: SharedSpark | None = None,
     limits: Limits | None = None,
 ) -> None:
-    """Replicate as `replicate` does, from settings.
-
-    Args:
-        settings: the settings.
-        observer: the observer of the run's events.
-        stop: ends the call after the current batch.
-        engine: the engine, instead of the settings' engine.
-        shared: another process's Spark, instead of a new one.
-        limits: the limits, instead of the settings' limits.
-    """
     stop, observed = stop or threading.Event(), Observed()
     with ExitStack() as stack:
         commands = {CallsOnStop: settings.call_on_stop, CallsOnSchemaChange: settings.call_on_schema_change}
@@ -158,7 +146,6 @@ def _serve(
     stop: threading.Event,
     start: Callable[[], AbstractContextManager[Engine]],
 ) -> None:
-    """Serve the figures if `listen` is set, and follow; restart an engine that ended."""
     Identity.read(storage)
     refuse_missing_format(settings.format)
     if settings.once:
@@ -189,10 +176,7 @@ def follow(
     stop: threading.Event,
     start: Callable[[], AbstractContextManager[Engine]],
 ) -> None:
-    """Prepare the server, start the parts and run the loop, until `stop` is set or all is up to date.
-
-    Another call resumes where this one ended. The parts end in the reverse order of their start.
-    """
+    """Prepare the server, start the parts and run the loop. The parts end in the reverse order of their start."""
     guard, limits = Guard(storage, settings), storage.limits
     tables = table_format(storage, settings.format, settings.table_catalog, creates=True)
     server = Wait(settings.patience, stop=stop, say=passing(observer, WaitReported))

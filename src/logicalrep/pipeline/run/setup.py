@@ -1,4 +1,4 @@
-"""Prepare a destination and its server for replication: the destination's identity, the publication and the slot."""
+"""Prepare a destination and its server for replication."""
 
 from __future__ import annotations
 
@@ -43,30 +43,16 @@ _PATIENCE_FOR_LOCKS = "10s"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A destination and a server that are ready."""
-
     identity: Identity
     published: Published
     options: PluginOptions
-    """The options of the slot's session."""
 
 
 def prepare(
     settings: ReplicateSettings, storage: Storage, observer: Observer, stop: threading.Event, waiting: Wait
 ) -> Prepared:
-    """Create the destination's identity, then the publication, then the slot, unless they exist.
-
-    After a broken connection it starts over, and finds what it has created; `waiting` is the wait for the server.
-
-    Raises:
-        ConfigError: the settings by table name a missing table or column.
-        StateError: the destination, or the slot, is in use for another purpose.
-        StorageError: the destination cannot be written.
-        UnmetError: the server or the role does not meet a requirement; nothing was created.
-        SlotError: the slot is lost.
-        ConnectError: the server was away for too long.
-        Ended: `stop` was set during the wait.
-    """
+    """Create the destination's identity, then the publication, then the slot, unless they exist; a broken connection
+    starts it over. Raises UnmetError (nothing was created), StateError, SlotError, Ended and others."""
     # These warnings come first: connecting may send a password.
     for warning in settings.connection.warnings:
         observer.on_event(WarningIssued(warning))
@@ -137,14 +123,7 @@ def _prepare_with(
 
 
 def query_unmet(settings: ReplicateSettings) -> Requirements:
-    """Return the unmet requirements of a run; only the destination's names of slot and publication are created.
-
-    Raises:
-        StateError: the destination, or the slot, is in use for another purpose.
-        StorageError: the destination cannot be written.
-        SlotError: the slot is lost.
-        ConnectError: the server was away for too long.
-    """
+    """Return the unmet requirements of a run; only the destination's names of slot and publication are created."""
     storage = Storage(settings.to, settings.storage_options or {})
     Identity.read(storage)
     state = State.read(storage)
@@ -175,7 +154,6 @@ def _query_mistakes(
     settings: ReplicateSettings,
     tables: Collection[TableName],
 ) -> list[str]:
-    """Return the mistakes of the settings by table, for the tables that are or will be published."""
     meant = [table for table in tables if plan.includes(table)]
 
     def described(name: TableName) -> TableSpec | None:
@@ -201,7 +179,6 @@ def _needs(settings: ReplicateSettings, identity: Identity) -> Needs:
 
 
 def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot | None:
-    """Return the destination's slot; None before the first start. Raises SlotError if it is lost."""
     slot = find_slot(connection, identity.slot)
     if (slot is not None and slot.lost is not None) or (slot is None and state.lsn):
         raise _slot_lost(identity.slot, "missing" if slot is None else f"lost ({slot.lost})", state.lsn)
@@ -209,7 +186,6 @@ def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot
 
 
 def _slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
-    """Return the error for a lost slot of a destination that has every commit before an LSN."""
     return SlotError(
         f"replication slot {slot!r} is {why}, and with it the changes since {lsn}: run logicalrep resync --all with "
         "the same --dsn and --to, which creates a new slot and reloads all tables",
@@ -233,17 +209,13 @@ def _diverged(reason: str) -> SlotError:
 
 
 def proven_before(state: State, server_started: str) -> Lsn | None:
-    """Return the LSN up to which the server provably has all commits that were read; None if it has all of them.
-
-    The slot's receiver has proven the state's position; `server_started` is the server's start time.
-    """
+    """Return the LSN up to which the server provably has all commits that were read; None if it has all of them."""
     history = state.history
     return None if history is not None and history.server_started == server_started else state.lsn
 
 
 @contextmanager
 def naming_remedies(slot: str, receiver: ChangeReceiver) -> Iterator[None]:
-    """Add the destination's remedy to errors of a slot that its receiver has lost."""
     try:
         yield
     except SlotError as error:
@@ -293,12 +265,8 @@ def _claim_identity(connection: Connection, settings: ReplicateSettings, storage
 def _refuse_catalog(
     connection: Connection, settings: ReplicateSettings, state: State, tables: Collection[TableName]
 ) -> None:
-    """Refuse a catalog with a name conflict, or whose own tables are replicated.
-
-    Raises:
-        CatalogNameError: two tables would have the same name.
-        StateError: each commit to the catalog would be replicated by another commit.
-    """
+    """Raise CatalogNameError for a name conflict, and StateError if commits to the catalog would be replicated by more
+    commits."""
     catalog = settings.table_catalog
     if catalog is None:
         return

@@ -1,8 +1,5 @@
-"""The names of a destination's slot and publication on the server, which a destination cannot choose freely.
-
-A writer to a destination can make it name another program's slot. So a default name contains a digest of its
-destination's location, and any other name is used only if the command line names it too.
-"""
+"""Names of slot and publication. A writer to a destination can make it name another program's slot, so a default name
+has a digest of the location, and any other name must be the command line's too."""
 
 from __future__ import annotations
 
@@ -37,8 +34,6 @@ def is_default_name(name: str, storage: Storage) -> bool:
 
 
 class DestinationNames(Protocol):
-    """The names in a destination's `destination.json`."""
-
     @property
     def slot(self) -> str: ...
     @property
@@ -46,14 +41,7 @@ class DestinationNames(Protocol):
 
 
 def confirm_names(storage: Storage, names: DestinationNames, *, slot: str | None, publication: str | None) -> None:
-    """Raise UnconfirmedNameError unless each name is the destination's default name, or the caller's name.
-
-    Args:
-        storage: the destination.
-        names: the names at the destination.
-        slot: the caller's slot; None without one.
-        publication: the caller's publication; None without one.
-    """
+    """Raise UnconfirmedNameError unless each name is the destination's default name, or the caller's name."""
     unconfirmed = [
         (option, name)
         for option, name, wanted in (("slot", names.slot, slot), ("publication", names.publication, publication))

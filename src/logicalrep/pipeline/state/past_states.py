@@ -1,7 +1,4 @@
-"""Earlier states of a destination: which versions of all tables belong together at a time.
-
-A state is copied when the next one replaces it, so that a kill loses no state.
-"""
+"""Earlier states of a destination; a state is copied when the next one replaces it, so that a kill loses none."""
 
 from __future__ import annotations
 
@@ -19,16 +16,8 @@ _NAME = "%Y%m%dT%H%M%S.%fZ"
 
 
 def latest_commit_time(last_state: State, tables: Mapping[str, TableState], committed: str | None) -> str:
-    """Return the time before which all rows of the tables had committed, ISO 8601 in UTC.
-
-    It is the last commit's time, or the current time if rows may have other origins, such as a load; never earlier than
-    the last state's time.
-
-    Args:
-        last_state: the last state.
-        tables: the current tables.
-        committed: the time of the last commit in them.
-    """
+    """Return the time before which all rows had committed, ISO 8601 in UTC: the last commit's, or now if rows may have
+    other origins; never before the last state's."""
     times = [datetime.fromisoformat(text) for text in (last_state.until, committed) if text is not None]
     if last_state.until is None or any(
         _may_have_others(last_state.tables.get(name), table) for name, table in tables.items()
@@ -48,14 +37,8 @@ def _may_have_others(last_state: TableState | None, state: TableState) -> bool:
 
 
 def archive_state(storage: Storage, states: States, next_state: State, keep_hours: float) -> None:
-    """Copy the last state if the next one belongs to another span of time, and delete expired states.
-
-    The last state from before `keep_hours` stays: it describes the tables at that time.
-
-    Raises:
-        StateError: another process has written a state.
-        StorageError: the destination cannot be read or written.
-    """
+    """Copy the last state if the next one is in another span, and delete expired ones except the last from before
+    `keep_hours`. Raises StateError if another process has written a state."""
     last = states.last
     if last.until is None or next_state.until is None:
         return
@@ -73,10 +56,7 @@ def archive_state(storage: Storage, states: States, next_state: State, keep_hour
 
 
 def read_state(storage: Storage, at: datetime) -> State | None:
-    """Return the last stored state without commits after a time; None if there is none.
-
-    Raises StateError and MalformedFileError as `State.read` does.
-    """
+    """Return the last stored state without commits after a time; None if there is none. Raises as `State.read` does."""
     state = State.read(storage)
     if state.until is not None and datetime.fromisoformat(state.until) <= at:
         return state
@@ -100,7 +80,6 @@ def _path(at: datetime) -> str:
 
 
 def _times(storage: Storage) -> list[datetime]:
-    """Return the times of the stored past states, in order."""
     names = (path.rpartition("/")[2] for path in storage.list(f"{FOLDER}/{_PAST}"))
     return sorted(
         datetime.strptime(name.removesuffix(".json"), _NAME).replace(tzinfo=UTC)

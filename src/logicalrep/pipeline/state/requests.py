@@ -45,7 +45,6 @@ def read_paused_since(storage: Storage) -> str | None:
 
 
 def refuse_paused(storage: Storage) -> None:
-    """Raise PausedError if a destination is paused."""
     since = read_paused_since(storage)
     if since is not None:
         raise PausedError(
@@ -62,16 +61,12 @@ class PartError(LogicalRepError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RequestedPartition:
-    """A partition whose rows are to be reloaded."""
-
     oid: int
     name: TableName
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedPart:
-    """A part of a table to be reloaded."""
-
     table: TableName
     condition: Condition | None = None
     """The condition of its rows, only on key columns; None for all rows."""
@@ -82,30 +77,22 @@ class RequestedPart:
 
     @property
     def shown(self) -> str:
-        """The part as text, such as `the rows where id < 100`."""
         rows = "the rows" if self.partition is None else f"the rows of its partition {self.partition.name}"
         return rows if self.condition is None else f"{rows} where {_shortened(str(self.condition))}"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of another command."""
-
     resync: tuple[TableName, ...] = ()
-    """The tables to be reloaded."""
     skip: tuple[TableName, Lsn] | None = None
-    """A stopped table, and the commit to skip."""
     part: RequestedPart | None = None
-    """The part of a table to be reloaded."""
 
 
 def request_resync(storage: Storage, tables: Sequence[TableName]) -> None:
-    """Store a request to reload tables."""
     _request(storage, {"resync": [list(table) for table in tables]})
 
 
 def request_part(storage: Storage, part: RequestedPart) -> None:
-    """Store a request to reload a part of a table."""
     content: dict[str, object] = {"table": [*part.table]}
     if part.condition is not None:
         content["condition"] = part.condition.to_json()
@@ -115,7 +102,6 @@ def request_part(storage: Storage, part: RequestedPart) -> None:
 
 
 def request_skip(storage: Storage, table: TableName, lsn: Lsn) -> None:
-    """Store a request to skip the commit at which a table is stopped."""
     _request(storage, {"skip": [*table, str(lsn)]})
 
 
@@ -124,12 +110,8 @@ def _request(storage: Storage, content: Mapping[str, object]) -> None:
 
 
 def take_requests(storage: Storage, refuse: Callable[[str], object]) -> list[tuple[str, Request]]:
-    """Return the requests with their paths, to be deleted once a checkpoint has their results.
-
-    An invalid file is deleted, so that no process reads it again, and `refuse` gets the reason.
-
-    Raises StorageError if the destination cannot be read or written.
-    """
+    """Return the requests with their paths, to be deleted once a checkpoint has their results; invalid files are
+    refused and deleted."""
     requests = []
     for path in sorted(storage.list(_REQUESTS)):
         if not path.endswith(".json"):

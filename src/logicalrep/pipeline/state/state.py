@@ -23,9 +23,7 @@ from logicalrep_runtime.scalars import Lsn
 _Result = TypeVar("_Result")
 
 FOLDER = "_logicalrep"
-"""The folder of these files at a destination."""
 FORMAT = 1
-"""The format number of all stored files that have one."""
 _DESTINATION, _STATES, _COPY = "destination.json", "states", "state.json"
 DELETED_LAST = (f"{FOLDER}/{_STATES}/", f"{FOLDER}/settings.json", f"{FOLDER}/{_DESTINATION}")
 """The files that `drop` deletes last, in this order, so that an interrupted `drop` can be repeated."""
@@ -48,16 +46,13 @@ class Identity:
     database: str
     format: int = FORMAT
     table_format: FormatName = DEFAULT_FORMAT
-    """The format of its tables."""
     catalog: str | None = None
     """The catalog of its tables, without credentials; None without one."""
 
     @classmethod
     def read(cls, storage: Storage) -> Self | None:
-        """Return a destination's identity; None for a new destination. Every command calls it first.
-
-        Raises StateError for a destination of another format, or with files but no identity.
-        """
+        """Return a destination's identity; None for a new destination. Every command calls it first. Raises StateError
+        for a destination of another format, or with files but no identity."""
         identity = read_file(storage, _DESTINATION, lambda content: decode(content, cls))
         if identity is not None:
             return identity
@@ -87,22 +82,8 @@ class Identity:
         table_format: FormatName = DEFAULT_FORMAT,
         catalog: str | None = None,
     ) -> Self:
-        """Return the identity of a destination; a new destination gets one.
-
-        Args:
-            storage: the destination.
-            slot: the caller's slot; None for the destination's own slot.
-            publication: the caller's publication; None for the destination's own publication.
-            system_identifier: the server's system identifier.
-            database: the database's name.
-            table_format: the format of the tables.
-            catalog: the catalog of the tables, as `Identity.catalog`.
-
-        Raises:
-            StateError: the destination replicates another server or database, or with another slot or publication, or
-                in another format or catalog.
-            UnconfirmedNameError: its slot or publication is neither its default name nor the caller's.
-        """
+        """Return the identity of a destination; a new destination gets one. Raises StateError if it replicates another
+        server, database, slot, publication, format or catalog, or UnconfirmedNameError."""
         identity = cls.read(storage)
         if identity is None:
             name = default_name(storage)
@@ -124,7 +105,6 @@ class Identity:
         return identity
 
     def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> None:
-        """Assign a destination to another server."""
         identity = replace(self, system_identifier=system_identifier, database=database)
         storage.write(f"{FOLDER}/{_DESTINATION}", encode(identity))
 
@@ -169,7 +149,6 @@ class State:
     caught_up: str | None = None
     """The last time at which the tables had all of the server's commits, ISO 8601 in UTC; None if unknown."""
     tables: Mapping[str, TableState] = field(default_factory=dict)
-    """The tables by name, as in SQL."""
     until: str | None = None
     """The time before which all rows of the tables had committed, ISO 8601 in UTC; None before the first checkpoint."""
     history: History | None = None
@@ -193,35 +172,24 @@ class State:
 
     @property
     def without_progress(self) -> State:
-        """The state without copies in progress."""
         return replace(self, tables={name: table.without_progress for name, table in self.tables.items()})
 
     def position(self, system_identifier: int) -> WalPosition:
-        """Return the destination's position in the server's WAL."""
         # A standby reports no timeline, which is stored as 0.
         timeline = max((table.timeline for table in self.tables.values()), default=0)
         return WalPosition(self.lsn, Timeline(system_identifier, timeline) if timeline else None)
 
     def to_json(self, writer: str) -> bytes:
-        """Return a state file's content, with its writer's token."""
         content = {state_field.name: getattr(self, state_field.name) for state_field in fields(self)}
         tables = dict(sorted(self.tables.items()))
         return encode({"format": FORMAT, "writer": writer, **content, "tables": tables})
 
 
 class States:
-    """Writes the states of a destination in order, each into a file with the next number, which must not exist.
-
-    So a suspended process whose slot another process took over cannot overwrite a newer state when it wakes: it ends.
-    `state.json` is a copy for other programs, which replicate does not read.
-
-    Example:
-        >>> states = States(storage)
-        >>> states.write(replace(states.last, lsn=lsn))
-    """
+    """Writes states in order, each into a new file with the next number: a suspended process whose slot was taken over
+    ends when it wakes. replicate does not read `state.json`, a copy for other programs."""
 
     def __init__(self, storage: Storage) -> None:
-        """Read the last state of a destination; nothing is written."""
         self._storage = storage
         self._writer = secrets.token_hex(8)
         # Threads check while another thread writes: its new file must not look like another process's file.
@@ -230,16 +198,9 @@ class States:
 
     @property
     def last_path(self) -> str:
-        """The path of the last state's file."""
         return _path(self._number)
 
     def write(self, state: State) -> None:
-        """Write the next state, and its copy.
-
-        Raises:
-            StateError: another process has written a state.
-            StorageError: the destination cannot be written.
-        """
         with self._lock:
             number, data = self._number + 1, state.to_json(self._writer)
             if not self._storage.create(_path(number), data):
@@ -284,7 +245,6 @@ def _numbers(storage: Storage) -> list[int]:
 
 
 def _last(storage: Storage) -> tuple[int, State]:
-    """Return the last state's number and the state; 0 and an empty state for a new destination."""
     while numbers := _numbers(storage):
         name = _path(numbers[-1]).removeprefix(f"{FOLDER}/")
         state = read_file(storage, name, State.of)
@@ -299,10 +259,8 @@ def _last(storage: Storage) -> tuple[int, State]:
 
 
 def read_file(storage: Storage, name: str, parser: Callable[[dict[str, Any]], _Result]) -> _Result | None:
-    """Return the parsed content of a destination's file; None without a file.
-
-    Raises StateError if the file has another format, and MalformedFileError if it is damaged.
-    """
+    """Return the parsed content of a file; None without a file. Raises StateError (another format) or
+    MalformedFileError."""
 
     def parse(content: Any) -> _Result:
         if content["format"] != FORMAT:

@@ -20,20 +20,14 @@ class StoredSettings:
     """The settings of a destination's last run; `_logicalrep/settings.json`."""
 
     defaults: TableSettings = field(default_factory=TableSettings)
-    """The settings of tables without own settings."""
     tables: Mapping[TableName, TableSettings] = field(default_factory=dict)
-    """The settings of tables with own settings."""
     protected: Mapping[int, TableName] = field(default_factory=dict)
-    """The names of tables with masked or omitted columns, by OID, which survives renaming.
-
-    It includes the OIDs of their partitions, each with its table's name.
-    """
+    """The names of tables with masked or omitted columns, by the OID of the table and of its partitions."""
     numbers: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """The numbers of masked and omitted columns, by table OID: another column may get such a name."""
 
     @classmethod
     def read(cls, storage: Storage) -> StoredSettings | None:
-        """Return a destination's stored settings; None if it has none."""
         return read_file(storage, _FILE, cls._of)
 
     @classmethod
@@ -47,7 +41,6 @@ class StoredSettings:
         )
 
     def write(self, storage: Storage) -> None:
-        """Replace a destination's stored settings."""
         content = {
             "format": FORMAT,
             "defaults": self.defaults,
@@ -63,8 +56,6 @@ class StoredSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The file's content, with table names as in SQL."""
-
     defaults: TableSettings
     tables: Mapping[str, TableSettings]
     protected: Mapping[int, str]

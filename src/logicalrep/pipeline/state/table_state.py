@@ -19,8 +19,6 @@ TABLE = "table"
 
 @dataclass(frozen=True, slots=True)
 class Buffered:
-    """The change buffer of a table."""
-
     end: Lsn
     """The end of its last file; 0 if it never had one."""
     load: str | None
@@ -28,38 +26,28 @@ class Buffered:
 
 
 class SkippedCommit(TypedDict):
-    """A commit that a table lacks."""
-
     lsn: str
     changes: int
-    """The number of the table's changes in it."""
     at: str
     """The time of the skip, ISO 8601 in UTC."""
     folders: list[str]
-    """The folders of the stored tables that lack it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The state of a table."""
-
     folder: str
     version: Count | None
     """The stored table's version; None before the first load."""
     lsn: Lsn
     """The table has all commits up to this LSN, and none after it."""
     load: str | None
-    """The name of the load that its rows began with."""
     timeline: Number32
-    """The server's timeline at that LSN."""
     phase: Phase = Phase.FOLLOWING
-    """The table's phase."""
     error: str | None = None
     """The reason why it is stopped, or why its load waits and until when; else None."""
     oid: Number32 | None = None
     """The table's OID on the server, which survives renaming."""
     companions: Mapping[str, Count] = field(default_factory=dict)
-    """The versions of the existing companion tables, `history` and `changes`."""
     rows: Count | None = None
     """The number of its rows, including rows marked as deleted; None before the first load."""
     commit_timestamp: str | None = None
@@ -69,7 +57,6 @@ class TableState:
     refused: str | None = None
     """The LSN of the refused commit, from which on changes are buffered; else None."""
     skipped: Sequence[SkippedCommit] = ()
-    """The commits that were skipped by request."""
     unrepresentable: Mapping[str, Count] = field(default_factory=dict)
     """The number of values since its load that their column's type cannot hold, by column name."""
     commits: Mapping[str, str | None] = field(default_factory=dict)
@@ -79,12 +66,10 @@ class TableState:
 
     @property
     def state(self) -> Standing:
-        """The phase's meaning for readers."""
         return self.phase.standing
 
     @property
     def without_progress(self) -> TableState:
-        """The state without a copy in progress."""
         return replace(self, progress=None, phase=Phase.QUEUED if self.phase is Phase.COPYING else self.phase)
 
     def head(self, companion: str | None = None) -> Head | None:
@@ -94,7 +79,6 @@ class TableState:
 
     @property
     def figures(self) -> TableFigures:
-        """The figures for observers."""
         committed = self.commit_timestamp
         return TableFigures(
             state=self.state,
@@ -108,7 +92,6 @@ class TableState:
         )
 
     def check(self) -> None:
-        """Raise ValueError for an invalid path, LSN or time."""
         below(self.folder)
         Lsn(self.refused or "0/0")
         check_times(self.commit_timestamp)

@@ -34,11 +34,6 @@ class TableBuffers:
     """Buffers and applies the changes of tables, each table by one thread at a time."""
 
     def __init__(self, context: RunContext, catalog: Catalog, writer: TableWriter, check: Callable[[], object]) -> None:
-        """Take the run's parts, the server's catalog, and the writer of tables.
-
-        `check` raises an error if another process writes to the destination; it is called before buffered changes are
-        removed.
-        """
         self._keep_hours = context.settings.keep
         self._patience = context.patience
         self._catalog = catalog
@@ -56,10 +51,8 @@ class TableBuffers:
         self._finished.discard(pending.folder)
 
     def delete_finished(self) -> None:
-        """Delete the pending loads of tables that follow; call it after the checkpoint that stores that.
-
-        So a table that loads at the last checkpoint has a pending load, or its files were restored.
-        """
+        """Delete the pending loads of tables that follow; call it after the checkpoint that stores that. So a table
+        that loads at the last checkpoint has a pending load, or its files were restored."""
         while self._finished:
             folder = next(iter(self._finished))
             self._patience.run(partial(self._buffer.delete_pending_load, folder))
@@ -68,7 +61,6 @@ class TableBuffers:
     # Buffers
 
     def has_changes_after(self, table: Table, lsn: Lsn) -> bool:
-        """Return whether the change buffer of a table ends after an LSN."""
         return self._patience.run(lambda: self._buffer.has_after(table.folder, lsn))
 
     def append(self, table: Table, changes: TableChanges, end: Lsn) -> None:
@@ -76,7 +68,6 @@ class TableBuffers:
         table.buffered = self._patience.run(lambda: self._buffer.append(table.folder, changes, end, table.buffered))
 
     def open(self, table: Table) -> None:
-        """Set `table.buffered` from the files of its change buffer."""
         files = self._patience.run(lambda: self._buffer.files(table.folder))
         table.buffered = files[-1].end if files else Lsn(0)
 
@@ -96,7 +87,6 @@ class TableBuffers:
         table.buffered = Lsn(0)
 
     def remove(self, folder: str) -> None:
-        """Remove the change buffer and the pending load of a table's folder."""
         self._patience.run(lambda: self._buffer.remove(folder))
 
     def apply(self, table: Table, copy: Copy, work: CatchUp) -> Copy:
@@ -135,7 +125,6 @@ class TableBuffers:
         *,
         may_lack_rows: bool = False,
     ) -> bool:
-        """Apply changes of the buffer once the catalog has their transactions; return False if the work ends before."""
         while not self._apply(table, copy, changes, end, may_lack_rows=may_lack_rows):
             time.sleep(_CATALOG_AGAIN)
             if self._is_ending(work):
@@ -173,19 +162,13 @@ class TableBuffers:
         return self.apply(table, copy, work)
 
     def end_request(self, part: RequestedPart) -> None:
-        """Delete the request for a part of a table, which was loaded or cannot be."""
         self._patience.run(lambda: self._storage.delete(part.path))
 
     def take_partitions(
         self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, work: CatchUp
     ) -> Copy | None:
-        """Replace rows of partitions, or of a part, by key with rows loaded at a snapshot.
-
-        The changes buffered before the snapshot are applied first: rows of these partitions that they change may be
-        missing, and are loaded as of the snapshot. Later changes are applied to all rows.
-
-        Returns None if the work ends before. Raises NeedsResync if the table's other rows at the snapshot are not
-        proven.
+        """Replace rows of partitions, or of a part, by key; return None if the work ends before. Buffered changes
+        before the snapshot are applied first, and may lack rows. Raises NeedsResync if the other rows are not proven.
         """
         for end, changes in self._buffer.changes(table.folder):
             earlier_changes, upto = changes.between(last=int(loaded.position) - 1), min(end, loaded.position)
@@ -235,10 +218,8 @@ class TableBuffers:
 
 
 def _store_end(copy: Copy, end: Lsn) -> None:
-    """Store that a copy has all changes before `end`, even if they changed no row.
-
-    Otherwise the next start could not distinguish applied buffer files from lost ones.
-    """
+    """Store that a copy has all changes before `end`: otherwise the next start could not distinguish applied files from
+    lost ones."""
     if (copy.applied or 0) < end - 1:
         copy.stored.commit([], [], Position(copy.application, Lsn(end - 1)))
 

@@ -32,14 +32,7 @@ class Differences:
     failures: TableFailures
 
     def take(self, table: Table, server_table: ServerTable, position: Lsn, *, is_another: bool) -> None:
-        """Bring a table in line with the server's table.
-
-        Args:
-            table: the table.
-            server_table: the table on the server.
-            position: every commit before it has been applied.
-            is_another: whether another table has had its name since the last refresh.
-        """
+        """Bring a table in line with the server's table; every commit before `position` is applied."""
         if is_another:
             self.loads.load(table, "another table has its name")
         if table.copy is not None:
@@ -52,7 +45,6 @@ class Differences:
         table.columns = described.sent_names if is_as_before else ()
 
     def _compare(self, table: Table, copy: Copy, server_table: ServerTable, position: Lsn) -> None:
-        """Reload a table if the catalog demands it; otherwise give its copy the new description in time."""
         settings = self.context.settings.of(table.name)
         if not copy.stored.table.settings.has_same_rows(settings):
             self.loads.load(table, OTHER_SETTINGS)

@@ -29,19 +29,10 @@ class TableFailures:
     loads: LoadCoordinator
     stops: TableStops
     catalog: Catalog
-    """The catalog, which may explain an error."""
 
     def run(self, table: Table, action: Callable[[], _Result], *, end: Lsn | None = None) -> _Result | None:
-        """Return an action's result; None after an error of the table alone, which reloads or stops the table.
-
-        Raises errors that concern more than the table.
-
-        Args:
-            table: the table.
-            action: the work on the table.
-            end: the end of the action's changes: the next copy must have all changes before `end`, unless the error is
-                MissingRows or RefusedCommit, with which the action has buffered its changes.
-        """
+        """Return an action's result; None after an error of the table alone. Its next copy must have all changes before
+        `end`, unless the action has buffered them (MissingRows, RefusedCommit)."""
         try:
             return action()
         except Exception as error:
@@ -65,7 +56,6 @@ class TableFailures:
             self._stop_after(table, error)
 
     def _stop_after(self, table: Table, error: Exception) -> None:
-        """Stop a table; reload it if a changed definition explains the error."""
         reason = self._query_change(table) if table.stopped is None else None
         if reason is not None:
             self.loads.load(table, reason)

@@ -1,10 +1,5 @@
-"""The phases of a replicated table's life, and the transitions between them.
-
-`TRANSITIONS` lists every allowed transition; `Table.move` makes transitions and refuses all others. `phases` defines
-the data of each phase. `python -m logicalrep.pipeline.tables.lifecycle docs/explanation/lifecycle.md` draws them.
-
-A checkpoint stores the phase for people; another process resumes a table from its pending load.
-"""
+"""The phases of a replicated table's life: `Table.move` makes the `TRANSITIONS` and refuses all others. A checkpoint
+stores the phase for people; a process resumes a table from its pending load."""
 
 from __future__ import annotations
 
@@ -51,7 +46,6 @@ MEANINGS: dict[Phase, tuple[str, str]] = {
         "TableManager",
     ),
 }
-"""The meaning of each phase, and the classes that set it."""
 
 _LOAD, _STOP = "a load is needed, or asked for", "an error of its own"
 TRANSITIONS: dict[tuple[Phase, Phase], str] = {
@@ -80,11 +74,9 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (Phase.STOPPED, Phase.STOPPED): "another error",
     **{(phase, Phase.UNPUBLISHED): "it is no longer published" for phase in Phase if phase is not Phase.UNPUBLISHED},
 }
-"""The allowed transitions, each with its cause."""
 
 
 def check_transition(origin: Phase, target: Phase, text: str) -> None:
-    """Raise LifecycleError with a text unless `TRANSITIONS` has the transition."""
     if (origin, target) not in TRANSITIONS:
         raise LifecycleError(text)
 
@@ -94,7 +86,6 @@ _UNSTORED = (Phase.OPENING, Phase.UNPUBLISHED)
 
 
 def diagram() -> str:
-    """Return the diagram of all transitions, in Mermaid's language."""
     lines = ["stateDiagram-v2", f"    [*] --> {Phase.OPENING.name}"]
     lines += [
         f"    {origin.name} --> {target.name}: {cause}"
@@ -105,7 +96,6 @@ def diagram() -> str:
 
 
 def page() -> str:
-    """Return the page of all phases and transitions, in Markdown."""
     phases = [
         f"| {phase} | {'' if phase in _UNSTORED else phase.standing} | {meaning} | `{setters.replace(', ', '`, `')}` |"
         for phase, (meaning, setters) in MEANINGS.items()

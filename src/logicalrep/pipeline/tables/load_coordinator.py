@@ -36,8 +36,6 @@ BEYOND_PROOF = "the server restarted, and may have lost the table's last commits
 
 @dataclass(slots=True)
 class LoadCoordinator:
-    """Coordinates the loads of tables until all buffered changes are applied."""
-
     context: RunContext
     loader: LoadQueue
     buffers: TableBuffers
@@ -45,21 +43,13 @@ class LoadCoordinator:
     stops: TableStops
     limiter: ReloadLimiter
     pool: ThreadPoolExecutor
-    """The threads that commit copied rows and apply buffered changes."""
     needed: dict[str, list[TableName]] = field(default_factory=dict)
     """The tables of loads that were not reported yet, by reason."""
     refused: list[str] = field(default_factory=list)
     """Texts about requested parts of tables that were not loaded."""
 
     def load(self, table: Table, reason: str, partitions: Sequence[int] = ()) -> None:
-        """Load or reload a table; readers have the old rows until the new ones are whole.
-
-        Args:
-            table: the table.
-            reason: the reason.
-            partitions: the OIDs of the only partitions to load: the table has all other rows, up to the buffered
-                changes.
-        """
+        """Load or reload a table, or only partitions: readers have the old rows until the new ones are whole."""
         begin = table.load_begin
         postponed = table.postponed
         # The pending load names the copy: work that commits a copy must end first.
@@ -94,7 +84,6 @@ class LoadCoordinator:
         self.context.patience.run(partial(self.limiter.clear, table.folder))
 
     def load_named(self, tables: Mapping[TableName, Table], names: Sequence[TableName]) -> None:
-        """Reload tables by request, and warn about names that are not replicated."""
         for name in names:
             if name in tables:
                 self.load(tables[name], ASKED_FOR)
@@ -118,14 +107,12 @@ class LoadCoordinator:
             self.queue(table, Queued(reason, table.copy, pending, part))
 
     def refuse_part(self, part: RequestedPart, reason: str) -> None:
-        """Report that a part of a table is not reloaded, and delete the request."""
         text = f"{part.shown} of {part.table} are not reloaded, and the table is unchanged: {reason}"
         self.refused.append(text)
         self.context.observer.on_event(WarningIssued(text))
         self.buffers.end_request(part)
 
     def queue(self, table: Table, queued: Queued) -> None:
-        """Queue the load of a table whose pending load is saved."""
         table.move(queued)
         self._begin(table, queued)
 
@@ -137,19 +124,16 @@ class LoadCoordinator:
         pending: PendingLoad,
         action: Callable[[CatchUp], Copy | None],
     ) -> None:
-        """Commit a table's copied rows, or apply its buffered changes, in a thread of the pool."""
         work = CatchUp(copy, pending)
         table.move(CatchingUp(reason, work))
         work.begin(self.pool, action)
 
     def report_needed(self) -> None:
-        """Report the loads needed since the last call, one event for each reason."""
         needed, self.needed = self.needed, {}
         for reason, names in needed.items():
             self.context.observer.on_event(LoadsNeeded(names, reason))
 
     def numbers(self, table: Table) -> Mapping[str, int]:
-        """Return the known numbers of a table's masked and omitted columns, which its next copy must have."""
         return {} if table.is_requested else {**self.guard.numbers(table.oid), **table.numbers}
 
     def _begin(self, table: Table, queued: Queued) -> None:
@@ -172,12 +156,8 @@ class LoadCoordinator:
             self.loader.add({table.name: request})
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
-        """Take the progress and results of other threads' copies, and queue tries that are due.
-
-        Args:
-            tables: the tables by name.
-            taken: every commit before it is applied or buffered.
-        """
+        """Take the progress and results of other threads, and queue due tries; every commit before `taken` is applied
+        or buffered."""
         copying = self.loader.progress()
         for name, table in tables.items():
             phase = table.phase
@@ -213,7 +193,6 @@ class LoadCoordinator:
         self.catch_up(table, "its rows are copied", copy, pending, work)
 
     def _offer_marking(self, table: Table, result: CopiedTable) -> None:
-        """Suggest merge-on-read at a large table's first load."""
         size = sum(file.size for file in result.files)
         if size > self.context.limits.large_table_bytes and not result.table.marks_rows:
             self.context.observer.on_event(

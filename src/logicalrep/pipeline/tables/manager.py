@@ -52,7 +52,6 @@ class TableManager:
         guard: Guard,
         pool: ThreadPoolExecutor,
     ) -> None:
-        """Take the run's parts, the states of the tables at its start, and the readers of the server's tables."""
         self._last_state = states.last
         self._settings = context.settings
         self._observer = context.observer
@@ -89,7 +88,6 @@ class TableManager:
 
     @property
     def are_up_to_date(self) -> bool:
-        """Whether every table is up to date, stopped or waits for a later time."""
         return all(table.is_up_to_date or table.behind_reason is not None for table in self._tables.values())
 
     def is_description_due(self, lsn: Lsn) -> bool:
@@ -100,17 +98,11 @@ class TableManager:
 
     @property
     def behind(self) -> dict[TableName, str]:
-        """The reasons of tables that are stopped, or whose load waits for a later time."""
         return {table.name: table.behind_reason for table in self._tables.values() if table.behind_reason is not None}
 
     def follow(self, server_tables: Mapping[TableName, ServerTable], timeline: int, position: Lsn) -> None:
-        """Take the published tables and the server's timeline: load new tables, and tables that differ from their copy.
-
-        Args:
-            server_tables: the published tables by name.
-            timeline: the server's timeline.
-            position: every commit before it has been applied.
-        """
+        """Take the published tables: load new tables, and tables that differ from their copy. Every commit before
+        `position` is applied."""
         self._writer.timeline = timeline
         names = {server_table.oid: name for name, server_table in server_tables.items()}
         self._patience.run(lambda: self._guard.check_partitions(names, self._catalog.query_partitions))
@@ -143,7 +135,6 @@ class TableManager:
         self._observer.on_event(WarningIssued(text))
 
     def _unpublish(self, table: Table) -> None:
-        """Release a table that is no longer published: the server stops sending its changes."""
         table.end_work()
         pending = table.pending
         table.move(Unpublished("it is no longer published"))
@@ -221,14 +212,8 @@ class TableManager:
     # Changes
 
     def take_ready(self, received: Mapping[int, TableChanges]) -> list[Ready]:
-        """Return the received and waiting changes that can be written.
-
-        Changes after a Relation message wait until the catalog has the transactions of the table's messages: only then
-        the catalog proves which columns they have. Other tables do not wait for them.
-
-        Args:
-            received: changes of whole transactions, by table OID.
-        """
+        """Return the received and waiting changes that can be written: changes after a Relation message wait until the
+        catalog has the transactions of the table's messages, as only it proves their columns."""
         received = with_rerouted_relations(received, self._tables.values())
         ready: list[Ready] = []
         unproven: list[tuple[Table, Following, Unproven]] = []
@@ -253,7 +238,6 @@ class TableManager:
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes of changes that wait for the catalog."""
         return sum(table.unproven.changes.nbytes for table in self._tables.values() if table.unproven is not None)
 
     def written_up_to(self, end: Lsn) -> Lsn:
@@ -286,10 +270,8 @@ class TableManager:
         return replace(ready.changes, batches=masking.masked(ready.changes.batches))
 
     def settle(self, ready: Ready, end: Lsn, future: Future[bool]) -> int:
-        """Return the number of changes that `write` took; after an error, the table is reloaded or stopped.
-
-        Changes that a table does not take are buffered, or must be in its next copy, before the slot is advanced.
-        """
+        """Return the number of changes that `write` took. Other changes are buffered, or must be in the next copy,
+        before the slot is advanced."""
         table = ready.table
         is_written = self._failures.run(table, partial(self._result, ready, end, future), end=end)
         phase = table.phase
@@ -306,13 +288,7 @@ class TableManager:
             raise
 
     def tidy(self, *, is_busy: bool) -> None:
-        """Commit a finished merge, and do the due upkeep of one table, between batches.
-
-        Each call begins with the next table, so that tables that are always due leave time for the others.
-
-        Args:
-            is_busy: whether there are changes to apply, so that only urgent upkeep is done.
-        """
+        """Commit a finished merge, and do the due upkeep of the next table; only urgent upkeep if `is_busy`."""
         self._put_merge()
         following = deque(self._stored_tables())
         self._turn = (self._turn + 1) % max(len(following), 1)
@@ -340,7 +316,6 @@ class TableManager:
             self._failures.run(table, partial(self._writer.merge, stored))
 
     def _stored_tables(self) -> list[tuple[Table, StoredTable]]:
-        """Return the stored tables of following tables, which no other thread writes now."""
         return [(table, stored) for table, phase in self._following() for stored in phase.copy.stored_tables]
 
     def _following(self) -> list[tuple[Table, Following]]:
@@ -364,14 +339,11 @@ class TableManager:
         self.loads.load_named(self._tables, names)
 
     def load_part(self, part: RequestedPart) -> None:
-        """Reload a part of a table by request; the request stays stored until it is done."""
         self.loads.load_part(self._tables.get(part.table), part)
 
     def skip(self, name: TableName, lsn: Lsn) -> bool:
-        """Skip the commit at which a table is stopped, and apply the changes after it.
-
-        Returns False if the table retries its buffered changes, so that it may stop at the commit again.
-        """
+        """Skip a table's refused commit; return False if the table retries its buffer, and may stop at the commit
+        again."""
         table = self._tables.get(name)
         phase = None if table is None else table.phase
         held = None if phase is None else phase.pending
@@ -397,14 +369,10 @@ class TableManager:
 
     @property
     def waits_for_changes(self) -> bool:
-        """Whether copied partitions wait for changes from before their snapshot."""
         return self._loader.waits_for_changes
 
     def step(self, taken: Lsn) -> None:
-        """Take the results of other threads: copied rows, and applied buffers.
-
-        Every commit before `taken` is applied or buffered.
-        """
+        """Take the results of other threads; every commit before `taken` is applied or buffered."""
         self.loads.step(self._tables, taken)
         for table in self._tables.values():
             if isinstance(table.phase, CatchingUp) and table.phase.work.is_done:

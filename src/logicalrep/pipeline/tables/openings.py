@@ -21,8 +21,6 @@ from logicalrep.pipeline.tables.writer import TableWriter
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An opened stored table."""
-
     stored: StoredTable
     since: SinceCheckpoint
     """The differences of the stored table from the last checkpoint."""
@@ -30,17 +28,13 @@ class Opened:
 
 @dataclass(slots=True)
 class Openings:
-    """Opens published tables, and decides how each resumes."""
-
     context: RunContext
     last_state: State
-    """The last checkpoint before the start."""
     guard: Guard
     writer: TableWriter
     buffers: TableBuffers
     loads: LoadCoordinator
     pending_loads: dict[str, PendingLoad]
-    """The pending loads at the start, by table folder."""
 
     def open(self, table: Table) -> Opened | None:
         """Return a table's stored table; None if there is none. Several threads may open tables at the same time."""
@@ -51,18 +45,12 @@ class Openings:
         return Opened(stored, self.context.patience.run(lambda: compare(stored, head)))
 
     def remove_pending(self, folder: str) -> None:
-        """Remove a load that was pending at the start, and its buffered changes: its table does not resume."""
         if self.pending_loads.pop(folder, None) is not None:
             self.buffers.remove(folder)
 
     def resume(self, table: Table, opened: Opened | None, *, was_unpublished: bool) -> None:
-        """Resume an opened table from its last state, or load it.
-
-        Args:
-            table: the table.
-            opened: its stored table.
-            was_unpublished: whether it was unpublished for a while: the server did not send its changes.
-        """
+        """Resume an opened table from its last state, or load it; the server did not send the changes of an unpublished
+        one."""
         state = self.last_state.tables.get(str(table.name))
         # A table that is published again later has no pending load: these are from before this process.
         pending = self.pending_loads.pop(table.folder, None)
@@ -167,7 +155,6 @@ class Openings:
         return None
 
     def _is_beyond_proof(self, table: Table, copy: Copy) -> bool:
-        """Return whether a killed process wrote or buffered changes that the server may have lost."""
         proven, applied = self.context.proven_before, copy.applied
         if proven is None or applied is None:
             return False

@@ -30,7 +30,6 @@ class Copy:
 
     @property
     def load(self) -> str:
-        """The name of the load that its rows began with."""
         return self.stored.load
 
     @property
@@ -49,7 +48,6 @@ class Copy:
 
     @property
     def is_skipped_in_part(self) -> bool:
-        """Whether the process ended after a commit was skipped in a companion table, but not in the table."""
         applied = self.applied
         return applied is not None and any(
             Lsn(skipped.lsn) > applied for companion in self.companions.values() for skipped in companion.table.skipped
@@ -78,11 +76,9 @@ class CatchUp:
 
     @property
     def is_done(self) -> bool:
-        """Whether the work has ended and its result was not taken."""
         return self._job is not None and self._job.done()
 
     def take_result(self) -> Copy | None:
-        """Return the work's result, or raise its error; None once it was taken."""
         job, self._job = self._job, None
         return None if job is None else job.result()
 
@@ -99,19 +95,15 @@ class Unproven:
 
     changes: TableChanges
     has_new_labels: bool
-    """Whether they have unknown enum labels: only a catalog with all of their transactions proves them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PhaseData:
     reason: str
-    """The reason for the transition to the phase."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opening(_PhaseData):
-    """The stored copy and the pending load of a published table that is being opened."""
-
     name: ClassVar[Phase] = Phase.OPENING
     copy: Copy | None = None
     pending: PendingLoad | None = None
@@ -125,27 +117,20 @@ class _LoadPhase(_PhaseData):
     part: RequestedPart | None = None
     """The only part that is loaded, by request."""
     tries: Tries = field(default_factory=Tries)
-    """The failures of the load."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queued(_LoadPhase):
-    """A load that has not begun."""
-
     name: ClassVar[Phase] = Phase.QUEUED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copying(_LoadPhase):
-    """A load that copies rows."""
-
     name: ClassVar[Phase] = Phase.COPYING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatchingUp(_PhaseData):
-    """Work that commits copied rows and applies buffered changes."""
-
     name: ClassVar[Phase] = Phase.CATCHING_UP
     work: CatchUp
 
@@ -161,8 +146,6 @@ class CatchingUp(_PhaseData):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Following(_PhaseData):
-    """A copy that takes every change."""
-
     name: ClassVar[Phase] = Phase.FOLLOWING
     pending: ClassVar[None] = None
     copy: Copy
@@ -183,19 +166,14 @@ class Held(_PhaseData):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stopped(_PhaseData):
-    """A copy that takes no changes."""
-
     name: ClassVar[Phase] = Phase.STOPPED
     copy: Copy | None
     """The copy; None if the first load was stopped."""
     pending: PendingLoad | None
-    """The table's pending load, which the next process resumes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unpublished(_PhaseData):
-    """A table that is not replicated."""
-
     name: ClassVar[Phase] = Phase.UNPUBLISHED
     copy: ClassVar[None] = None
     pending: ClassVar[None] = None

@@ -29,17 +29,13 @@ class LoadedTooOftenError(LogicalRepError, RuntimeError):
 
 
 class ReloadLimiter:
-    """Counts the loads of tables by reason."""
-
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
     def add(self, folder: str, reason: str, partitions: Sequence[int] = ()) -> float | None:
-        """Count a load of a table, or of some of its partitions, which count separately.
-
-        Returns the time at which the load may begin, in seconds since 1970; None if it may begin at once. Reasons that
-        differ only in numbers are the same. A count expires two longest pauses after its last load.
-        """
+        """Count a load of a table or some partitions (counted separately; numbers in reasons are ignored); return when
+        it may begin, in seconds since 1970, or None for at once. A count expires two longest pauses after its last
+        load."""
         current_time, limits = time.time(), self._storage.limits
         kind = re.sub(r"\d[\d,]*", "…", reason)
         if partitions:

@@ -17,8 +17,6 @@ from logicalrep.pipeline.tables.writer import TableWriter
 
 @dataclass(slots=True)
 class TableStops:
-    """Stops tables, and reports each reason once."""
-
     context: RunContext
     writer: TableWriter
     buffers: TableBuffers

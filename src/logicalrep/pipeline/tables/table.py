@@ -39,7 +39,6 @@ class Table:
     name: TableName
     folder: str
     oid: int
-    """The table's OID on the server, which identifies its changes."""
     committed: str | None = None
     """The time of the last commit that changed it, ISO 8601 in UTC."""
     unfit: Counter[str] = field(default_factory=Counter)
@@ -69,7 +68,6 @@ class Table:
         self._phase = phase
 
     def update(self, phase: TablePhase) -> None:
-        """Replace the data of the current phase. Raises LifecycleError for another phase."""
         if phase.name is not self._phase.name:
             raise LifecycleError(f"a table that is {self._phase.name} cannot take the data of {phase.name}")
         self._phase = phase
@@ -81,7 +79,6 @@ class Table:
 
     @property
     def copy(self) -> Copy | None:
-        """The table at the destination; None before the first load."""
         return self._phase.copy
 
     @property
@@ -91,7 +88,6 @@ class Table:
 
     @property
     def unproven(self) -> Unproven | None:
-        """The changes that wait for the catalog."""
         return self._phase.unproven if isinstance(self._phase, Following) else None
 
     @property
@@ -123,7 +119,6 @@ class Table:
 
     @property
     def stopped(self) -> str | None:
-        """The reason why the table is stopped; None otherwise."""
         return self._phase.reason if isinstance(self._phase, Held | Stopped) else None
 
     @property
@@ -134,7 +129,6 @@ class Table:
 
     @property
     def postponed(self) -> str | None:
-        """The reason why its load waits, with the time of its start; None if it does not wait for a time."""
         begin = self.load_begin
         pending = self._phase.pending if isinstance(self._phase, Queued) else None
         if begin is None or not isinstance(pending, TableLoad | PartitionsLoad):
@@ -149,7 +143,6 @@ class Table:
 
     @property
     def behind_reason(self) -> str | None:
-        """The reason why it lags behind: it is stopped, or its load is postponed; None otherwise."""
         return self.postponed if self.stopped is None else self.stopped
 
     # The table
@@ -168,7 +161,6 @@ class Table:
         return {name: number for number, name in self.copy.stored.table.protected}
 
     def state(self, lsn: Lsn, timeline: int, progress: LoadProgress | None) -> TableState:
-        """Return the table's state for a checkpoint at which following tables have all commits up to `lsn`."""
         phase, copy = self._phase, self.copy
         is_whole = copy is not None and copy.is_whole_after(phase.pending)
         if not isinstance(phase, Following):
@@ -204,7 +196,6 @@ class Table:
 
 
 def _skipped(copy: Copy) -> list[SkippedCommit]:
-    """Return the commits that some stored tables lack, each with the folders of these tables."""
     folders: dict[Skipped, list[str]] = {}
     for stored in copy.stored_tables:
         for skipped in stored.table.skipped:

@@ -11,8 +11,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 
 
 class Tries:
-    """The consecutive failures of one table's load."""
-
     def __init__(self) -> None:
         self._reason = ""
         self._equal = 0
@@ -20,13 +18,8 @@ class Tries:
         self._due = math.inf
 
     def count_failure(self, reason: str, is_own: bool, most: int) -> bool:
-        """Count a failure; return whether another try is due after a pause.
-
-        Args:
-            reason: the reason. Reasons that differ only in numbers, such as a process id, are equal.
-            is_own: whether the table itself failed; other failures never end the tries.
-            most: the number of equal failures that ends the tries.
-        """
+        """Count a failure; return whether another try is due. Failures that are not the table's own never end the
+        tries; numbers in reasons are ignored."""
         reason = re.sub(r"\d+", "", reason)
         if not is_own or reason != self._reason:
             self._reason, self._equal = reason, 0

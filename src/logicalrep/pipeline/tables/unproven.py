@@ -20,25 +20,19 @@ from logicalrep_runtime.scalars import Lsn
 _BEHIND = 1.0
 """The seconds that changes wait for the catalog before replicate reports the wait."""
 _SAY_AGAIN = 60.0
-"""The seconds between two reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A table's changes that can be written."""
-
     table: Table
     changes: TableChanges
     catalog_table: CatalogTable | None
     """The table in a catalog that has the transactions of the Relation messages; None without such messages."""
     has_all: bool = False
-    """Whether that catalog has the transactions of all rows."""
 
 
 @dataclass(slots=True)
 class UnprovenChanges:
-    """Proves changes by the catalog; unproven changes wait in their tables' phases."""
-
     context: RunContext
     catalog: Catalog
     behind_since: float | None = None
@@ -84,10 +78,8 @@ class UnprovenChanges:
 def with_rerouted_relations(
     received: Mapping[int, TableChanges], tables: Collection[Table]
 ) -> Mapping[int, TableChanges]:
-    """Return changes by OID, with a Relation message for each table whose rows the server sent under another table.
-
-    PostgreSQL does so for an attached partition, and for the partitions of an attached partitioned table.
-    """
+    """Return changes by OID, with a Relation message for each table whose rows the server sent under another table, as
+    for attached partitions."""
     messages: defaultdict[int, list[SentRelation]] = defaultdict(list)
     for relation in (relation for changes in received.values() for relation in changes.relations):
         if relation.partition is not None:

@@ -84,7 +84,6 @@ class TableWriter:
         self._catalog = catalog
         self._patience, self._observer = context.patience, context.observer
         self.timeline = 0
-        """The server's timeline."""
 
     # Stored tables
 
@@ -92,7 +91,6 @@ class TableWriter:
         return self._patience.run(lambda: self._tables.open(table.folder))
 
     def copy_of(self, stored: StoredTable) -> Copy:
-        """Return a stored table as a copy, without its companion tables."""
         last = last_application(stored, self._system, self.timeline)
         return Copy(stored, last or application_id(self._system, self.timeline, stored.load))
 
@@ -100,10 +98,7 @@ class TableWriter:
         self, copy: Copy, since: SinceCheckpoint, state: TableState | None
     ) -> tuple[Copy, SinceCheckpoint, bool]:
         """Return a copy with its companion tables, all differences, and whether all companions exist with its load.
-
-        `since` has the differences of the table itself, and `state` is its last checkpoint. Raises
-        CompanionDamagedError if another program has changed a companion table.
-        """
+        Raises CompanionDamagedError."""
         companions = self._patience.run(lambda: opened_companions(self._tables, copy.stored))
         for name, companion in (companions or {}).items():
             head = None if state is None else state.head(name)
@@ -114,11 +109,8 @@ class TableWriter:
         return whole, since, companions is not None
 
     def adopt(self, table: Table, copy: Copy, head: Lsn) -> None:
-        """Continue a copy of this server's table under the server's current timeline, whose WAL ends at `head`.
-
-        Raises NeedsResync if the table has commits that the server lacks: a killed process may have committed to the
-        table after the last checkpoint, and the start checks only the checkpoint.
-        """
+        """Continue a copy under the server's current timeline. Raises NeedsResync if the table has commits that the
+        server lacks, as a killed process may have committed after the last checkpoint."""
         application, applied = application_id(self._system, self.timeline, copy.load), copy.applied
         if applied is None:
             # A load replaces all rows of another server's table.
@@ -135,7 +127,6 @@ class TableWriter:
             copy.application = application
 
     def maintain(self, stored: StoredTable) -> None:
-        """Do the due upkeep of a stored table."""
         self._run(stored, lambda: stored.maintain(self._keep_hours))
 
     def merge(self, stored: StoredTable) -> bool:
@@ -173,25 +164,8 @@ class TableWriter:
         has_all: bool = False,
         may_lack_rows: bool = False,
     ) -> bool:
-        """Apply all changes of a table from commits before `end`, and its schema changes among them.
-
-        Returns False if the changes wait: rows have unknown enum labels, or another session alters the table.
-
-        Args:
-            table: the table.
-            copy: its copy.
-            changes: its changes.
-            end: the end of the changes.
-            catalog_table: the table in the catalog; None if there are no Relation messages.
-            has_all: whether that catalog has the transactions of all changes.
-            may_lack_rows: whether updated or deleted rows may be missing.
-
-        Raises:
-            NeedsResync: a row's columns are not proven.
-            OldRowsError: the old rows do not identify the changed rows.
-            RefusedCommit: the first commit with a value that the table cannot hold; earlier commits are applied.
-            Exception: the errors of `apply` of a stored table.
-        """
+        """Apply all changes before `end`; return False if they wait for enum labels or another session's ALTER. Raises
+        NeedsResync, OldRowsError, RefusedCommit (earlier commits are applied), or the stored table's error."""
         if catalog_table is not None:
             catalog_table.refuse_incomplete_old_rows()
         changes, stored = copy.new_changes(changes), copy.stored
@@ -244,7 +218,6 @@ class TableWriter:
         self._count_unfit(table, copy, unfit)
 
     def _count_unfit(self, table: Table, copy: Copy, unfit: Mapping[str, int]) -> None:
-        """Count values that their column's type cannot hold; report a column's first ones since the load."""
         for name, count in unfit.items():
             if not table.unfit[name]:
                 text = copy.stored.table.unfit_warning(name)
@@ -268,8 +241,6 @@ class TableWriter:
                 first += count
 
     def _run(self, stored: StoredTable, action: Callable[[], _Result]) -> _Result:
-        """Run an action on a stored table; retry it if another program has merged the files that it reads."""
-
         def on_last_version() -> _Result:
             try:
                 return action()
@@ -287,7 +258,6 @@ class TableWriter:
         self._evolve(table, copy, latest_description(copy.stored.table, catalog_table), catalog_table)
 
     def change_all(self, copy: Copy, change_one: Callable[[StoredTable, Engine], int]) -> int:
-        """Change a table and its companion tables in the same way; return the sum of the results."""
         # The table itself comes last: after a kill before that, the next run repeats the change for all of them.
         return sum(
             self._run(stored, partial(change_one, stored, self._engine)) for stored in reversed(copy.stored_tables)
@@ -309,10 +279,8 @@ class TableWriter:
             self._observer.on_event(SchemaChanged(table.name, changes))
 
     def move(self, table: Table, copied: Sequence[Copied], earlier: str) -> Copy:
-        """Return a copy under a table's name, with the rows of stored tables of another name.
-
-        `earlier` is the application id of the stored tables' copy.
-        """
+        """Return a copy under a table's name, with the rows of stored tables of another name, whose application id is
+        `earlier`."""
         load = secrets.token_hex(8)
         application = application_id(self._system, self.timeline, load)
         moved: dict[Companion | None, StoredTable] = {}
@@ -334,11 +302,7 @@ class TableWriter:
         previous: Copy | None,
         buffered: Callable[[], Iterable[TableChanges]],
     ) -> Copy:
-        """Replace a table's rows with loaded rows; return the new copy.
-
-        `buffered` reads the changes that arrived during the load: a companion table may need changes from before the
-        snapshot.
-        """
+        """Replace a table's rows; `buffered` reads changes for companion tables, also from before the snapshot."""
         position = Position(application_id(self._system, self.timeline, loaded.load), Lsn(loaded.position - 1))
         stored, before_application = (None, None) if previous is None else (previous.stored, previous.application)
         companions: dict[Companion, StoredTable] = {}
@@ -364,11 +328,8 @@ class TableWriter:
     def replace_rows_by_key(
         self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, partitions: Sequence[int]
     ) -> None:
-        """Replace rows of new partitions, or of a part, by key; the table has all other rows as of the snapshot.
-
-        `catalog_table` is the table in the snapshot's catalog. Raises NeedsResync if the other rows at the snapshot are
-        not proven.
-        """
+        """Replace rows of new partitions, or of a part, by key. Raises NeedsResync if the other rows at the snapshot
+        are not proven."""
         stored = copy.stored
         reason = reason_to_load(stored.table, catalog_table, partitions)
         if reason is not None or catalog_table.table.key is None:
