@@ -35,10 +35,7 @@ from logicalrep_runtime.scalars import Lsn
 _Result = TypeVar("_Result")
 
 _LOCK_TIMEOUT = "500ms"
-"""The longest wait for a table that another session alters, as the replication loop waits too.
-
-It is shorter than the default deadlock_timeout: this session gives up before PostgreSQL cancels the other session.
-"""
+"""Shorter than the default deadlock_timeout: this session gives up before PostgreSQL cancels the other session."""
 
 _PARTITIONS = """
 WITH RECURSIVE parts AS (
@@ -51,8 +48,6 @@ SELECT parts.oid, top FROM parts JOIN pg_class AS class ON class.oid = parts.oid
 
 @dataclass(frozen=True, slots=True)
 class ServerTable:
-    """A table on the server."""
-
     oid: int
     catalog_table: CatalogTable
     head: Lsn
@@ -61,8 +56,6 @@ class ServerTable:
 
 @dataclass(frozen=True, slots=True)
 class DescribedChanges:
-    """A table's description in one state of the catalog, for changes of the table."""
-
     catalog_table: CatalogTable | None
     """None if the table was dropped."""
     has_all: bool
@@ -71,18 +64,14 @@ class DescribedChanges:
 
 @dataclass(frozen=True, slots=True)
 class CatalogRefresh:
-    """One state of the catalog."""
-
     tables: Mapping[int, CatalogTable]
     """The requested tables by their OIDs, without dropped tables."""
     visibility: Visibility
     """The transactions that the state includes."""
 
     def describe(self, oid: int, changes: TableChanges, *, needs_all: bool = False) -> DescribedChanges | None:
-        """Return the table's description for its changes; None while the state lacks transactions that it needs.
-
-        It needs the transactions of the Relation messages, and with `needs_all` the transactions of all rows.
-        """
+        """Return the description once this state has the messages' transactions (`needs_all`: of all rows); else
+        None."""
         has_all = all(map(self.visibility.sees, changes.xids))
         has_messages = all(self.visibility.sees(relation.xid) for relation in changes.relations)
         is_described = has_all or (has_messages and not needs_all)
@@ -90,8 +79,6 @@ class CatalogRefresh:
 
 
 class Catalog:
-    """Reads the catalog, and waits while the server is unavailable."""
-
     def __init__(
         self,
         settings: ReplicateSettings,
@@ -102,17 +89,6 @@ class Catalog:
         waiting: Wait,
         limits: Limits,
     ) -> None:
-        """Take the server, the publication and the slot.
-
-        Args:
-            settings: the settings of the run.
-            publication: the publication's name.
-            slot: the slot's name.
-            observer: the observer of warnings.
-            issued_warnings: the warnings that must not be repeated.
-            waiting: the waiting while the server is unavailable.
-            limits: the limits of the run.
-        """
         self._settings, self._limits = settings, limits
         self._publication = publication
         self._slot = slot
@@ -142,10 +118,7 @@ class Catalog:
         self._next = 0.0
 
     def query_tables(self) -> dict[TableName, ServerTable] | None:
-        """Return the tables to replicate by their names, after adding new tables to a publication of ours.
-
-        Returns None while another session alters a table: waiting for it would delay all tables.
-        """
+        """Return the tables to replicate, after publishing new ones; None while another session alters a table."""
         self._next = time.monotonic() + self._limits.catalog_seconds
         try:
             return self.run(self._query_published)
@@ -178,17 +151,16 @@ class Catalog:
         return f"{text}, with {slot.safe_wal_size >> 20:,} MiB left of max_slot_wal_keep_size"
 
     def query_slot(self) -> Slot:
-        """Return the slot. Raises SlotError if it does not exist or is lost."""
+        """Raises SlotError if it does not exist or is lost."""
         return self.run(lambda connection: query_slot(connection, self._slot))
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
-        """Return the result of an action on the connection; retry while the server is unavailable."""
         # Tables that wait for the destination call this in threads of their own.
         with self._lock:
             return self._connection.run(action)
 
     def refresh(self, oids: Collection[int]) -> CatalogRefresh:
-        """Return the current state of the catalog for tables. It waits for no lock."""
+        """It waits for no lock."""
         return self.run(lambda connection: self._refresh(connection, oids))
 
     def _refresh(self, connection: Connection, oids: Collection[int]) -> CatalogRefresh:
@@ -204,10 +176,7 @@ class Catalog:
         return self.run(lambda connection: query_unproven_partitions(connection, previous_spec, current_spec))
 
     def unsent_partitions(self, previous_spec: TableSpec, current_spec: TableSpec) -> tuple[int, ...] | None:
-        """Return the new partitions that may still have rows from before they were partitions.
-
-        Returns None while another session alters such a partition.
-        """
+        """Return the new partitions that may still have such rows; None while another session alters one."""
         unproven = self.unproven_partitions(previous_spec, current_spec)
         try:
             empty = self.run(lambda connection: query_empty_tables(connection, unproven))
@@ -218,17 +187,8 @@ class Catalog:
     def prove_rows_stayed(
         self, current_spec: TableSpec, first_messages: Mapping[int, SentRelation], changes: Sequence[Run]
     ) -> None:
-        """Prove that no TRUNCATE of a new partition removed rows.
-
-        Args:
-            current_spec: the table's current description.
-            first_messages: the first message of each new partition, by the partition's OID.
-            changes: the table's changes from the transactions of these messages on.
-
-        Raises:
-            NeedsResync: a TRUNCATE may have removed rows.
-            NotProvenYetError: another session alters the table.
-        """
+        """Raise NeedsResync if a TRUNCATE of a new partition may have removed rows; NotProvenYetError: wait for a
+        lock."""
         written = WrittenRows(current_spec, self._publication, first_messages, changes, self._limits.statement_keys)
         try:
             if self.run(written.query_lost):
@@ -237,7 +197,6 @@ class Catalog:
             raise NotProvenYetError from None
 
     def query_partitions(self, oids: Collection[int]) -> Mapping[int, int]:
-        """Return the table's OID for each partition's OID, for the partitions of tables at all levels."""
         return self.run(lambda connection: dict(connection.execute(_PARTITIONS, (list(oids),)).fetchall()))
 
     def divergence_reason(self, lsn: Lsn, read_timeline: Timeline, server_timeline: Timeline) -> str | None:

@@ -40,11 +40,8 @@ class ColumnOfNamesError(LogicalRepError, ValueError):
 
 
 class ChangingText(NamedTuple):
-    """A column whose texts may change while PostgreSQL sends no change."""
-
     column: str
     type: str
-    """The name of the column's type."""
     is_money: bool
     """Whether the texts depend on the setting `lc_monetary`; otherwise they are names of other objects."""
 
@@ -52,10 +49,7 @@ class ChangingText(NamedTuple):
 def query_changing_texts(
     connection: Connection, oids: Collection[int], of_ranges: str
 ) -> dict[int, list[ChangingText]]:
-    """Return the columns whose texts may change, by the tables' OIDs. The query waits for no lock.
-
-    `of_ranges` is the SQL condition that finds the `pg_range` row of a `type`.
-    """
+    """Return the columns by the tables' OIDs; `of_ranges` is the SQL condition that finds a type's `pg_range` row."""
     parameters = {"oids": list(oids), "types": _TYPES, "first": FIRST_NAMED_TYPE}
     rows = connection.execute(_QUERY.format(of_ranges=of_ranges).encode(), parameters).fetchall()
     texts: dict[int, list[ChangingText]] = {oid: [] for oid in oids}
@@ -65,7 +59,6 @@ def query_changing_texts(
 
 
 def refuse_names(table: object, texts: Collection[ChangingText]) -> None:
-    """Raise ColumnOfNamesError if a written column of a table has names of other objects."""
     for column, type_, is_money in texts:
         if not is_money:
             raise ColumnOfNamesError(

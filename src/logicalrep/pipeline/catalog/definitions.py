@@ -1,7 +1,4 @@
-"""The description of tables in the server's catalog.
-
-The queries wait for no lock of another session. In a transaction with a snapshot they see one state of the catalog.
-"""
+"""The description of tables in the server's catalog; no query waits for a lock of another session."""
 
 from __future__ import annotations
 
@@ -30,7 +27,6 @@ from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
 TEXT, VARCHAR = Oid(25), Oid(1043)
-"""The OIDs of the types `text` and `varchar`, whose values are the same texts."""
 _TABLES = """
 SELECT class.oid::bigint, nspname, relname, relreplident, relnatts
 FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
@@ -143,12 +139,9 @@ WHERE enumtypid = ANY(%s) AND enum.xmin = type.xmin AND enum.cmin = type.cmin
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """A table in one state of the catalog."""
-
     table: TableSpec
     """The table under its settings: without left-out columns, and with hashed columns as text."""
     dropped: frozenset[int]
-    """The numbers of dropped columns."""
     missing: Mapping[str, frozenset[str | None]]
     """The texts of old rows in columns that were added later: for each column a text per partition; NULL if absent."""
     original_labels: frozenset[tuple[int, int]] = frozenset()
@@ -158,19 +151,16 @@ class CatalogTable:
     is_partition: bool = False
     """Whether it is a partition of a published table, so that PostgreSQL sends its rows under that table's name."""
     changing_texts: tuple[ChangingText, ...] = ()
-    """The written columns whose texts may change while PostgreSQL sends no change."""
     old_rows: str | None = None
     """Why its old rows do not identify the changed row; None if they do."""
 
     def refuse_incomplete_old_rows(self) -> None:
-        """Raise OldRowsError if old rows do not identify the changed row."""
         if self.old_rows is not None:
             raise OldRowsError(self.old_rows)
 
 
 @contextmanager
 def catalog_snapshot(connection: Connection) -> Iterator[None]:
-    """Run queries in one snapshot of the catalog."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield
@@ -184,15 +174,7 @@ def query_catalog_tables(
     *,
     sends_generated: bool = False,
 ) -> dict[int, CatalogTable]:
-    """Return tables by their OIDs, in the session's snapshot if it has one.
-
-    Args:
-        connection: a connection to the server.
-        oids: the tables' OIDs; the result lacks dropped tables.
-        publications: the names of the publications.
-        settings_of: returns a table's settings.
-        sends_generated: whether a publication that will be created is to send stored generated columns.
-    """
+    """Return tables by their OIDs, without dropped tables, in the session's snapshot if it has one."""
     major, names = server_major(connection), list(publications)
 
     def rows(query: str, *parameters: object) -> list[Any]:
@@ -323,7 +305,6 @@ def missing_columns(
 def _spec_under_settings(
     settings: TableSettings, relation: TableDescription, types: TypeCatalog, **facts: Any
 ) -> TableSpec:
-    """Return the table without left-out columns, and with hashed columns as text."""
     hashed = {name for name, mask in settings.masked.items() if mask == "hashed"}
     evidence: Evidence = facts["evidence"]
     columns, of_columns, attnums = [], [], []
@@ -373,10 +354,7 @@ def query_description(
     *,
     sends_generated: bool = False,
 ) -> TableSpec | None:
-    """Return a table by its name, with the given settings; None if it does not exist.
-
-    Args are the arguments of `query_catalog_tables`.
-    """
+    """Return a table by its name; None if it does not exist."""
     with catalog_snapshot(connection):
         oid = query_scalar(connection, _OID, *table)
         oids = [] if oid is None else [oid]

@@ -27,7 +27,6 @@ from logicalrep.postgres.visibility import xid_distance
 from logicalrep.transactions.tags import DELETE, INSERT, TRUNCATE, UPDATE
 
 Run = tuple[TableSpec, Sequence[ChangeBatch]]
-"""Changes of one description, as `runs` returns them."""
 _Key = tuple[str | None, ...]
 
 # The rows of system columns never change: their xmin is the transaction, or subtransaction, that created the table.
@@ -37,7 +36,6 @@ SELECT attrelid::bigint, xmin::text::bigint FROM pg_attribute WHERE attrelid = A
 # A file begins with the rows of the transaction that created it, so LIMIT ends the scan early.
 _COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM ONLY {} WHERE xmin::text::bigint = ANY(%s) LIMIT %s) AS found")
 EMPTIED = "a partition may have been truncated in the transaction that created it"
-"""The reason to reload a table whose rows the search does not find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +43,17 @@ class WrittenRows:
     """Rows that transactions wrote to the partitions that they created."""
 
     spec: TableSpec
-    """The table's current description."""
     publication: str
     first_messages: Mapping[int, SentRelation]
-    """The first message of each new partition, by the partition's OID."""
+    """By the partition's OID."""
     changes: Sequence[Run]
     """The table's changes from the transactions of these messages on."""
     most_keys: int
     """The most keys in one statement, and the most keys in memory that the server lacks."""
 
     def query_lost(self, connection: Connection) -> bool:
-        """Return whether a TRUNCATE that PostgreSQL did not send may have removed rows.
-
-        `connection` is a session that sees the transactions. Raises one of LOCKED while another session alters the
-        table.
-        """
+        """Return whether an unsent TRUNCATE may have removed rows. Raises one of LOCKED while another session alters
+        a table."""
         made_by: dict[int, int] = dict(connection.execute(_MADE_BY, (list(self.first_messages),)).fetchall())
         suspects: dict[int, dict[int, list[int]]] = {}
         for oid, relation in self.first_messages.items():
@@ -76,10 +70,6 @@ class WrittenRows:
             return True
 
     def _has_all_rows_by_count(self, connection: Connection, lsn: int, writers: Mapping[int, Sequence[int]]) -> bool:
-        """Return whether the partitions have as many rows of a transaction as it inserted into the table.
-
-        `writers` has the ids of the transaction and of the subtransaction that created the partition, by its OID.
-        """
         if query_row_filter(connection, self.spec.relation.table, (self.publication,)) is not None:
             # The count would include rows that PostgreSQL does not send.
             return False
@@ -95,7 +85,6 @@ class WrittenRows:
         return counted >= inserted
 
     def _has_all_keys(self, connection: Connection, lsn: int) -> bool:
-        """Return whether the server has a row for each key that a transaction wrote and nothing removed later."""
         spec, numbers = self.spec, key_numbers(self.spec)
         name, oid = spec.relation.table, spec.relation.relation_id
         are_known = all({*table.attnums} >= {*(numbers or ())} for table, _ in self.changes)
@@ -115,7 +104,6 @@ class WrittenRows:
         return not absent or not self._do_keys_remain(absent, numbers, lsn)
 
     def _do_keys_remain(self, keys: set[_Key], numbers: Sequence[int], lsn: int) -> bool:
-        """Return whether the transaction wrote one of the keys, and no later change removed it."""
         written_keys: set[_Key] = set()
         for at, old, new in self._keys(numbers, lsn):
             if old is None:
@@ -127,10 +115,8 @@ class WrittenRows:
         return bool(written_keys)
 
     def _keys(self, numbers: Sequence[int], lsn: int) -> Iterator[tuple[int, _Key | None, _Key | None]]:
-        """Yield the commit LSN, the removed key and the added key of each change from an LSN on.
-
-        Both keys are None for TRUNCATE. The removed key is empty if the change removes none.
-        """
+        """Yield commit LSN, removed and added key of each change: both None for TRUNCATE; empty if no row was
+        removed."""
         for table, batches in self.changes:
             columns = dict(zip(table.attnums, table.relation.names, strict=True))
             names = [prefix + columns[number] for prefix in (OLD, NEW) for number in numbers]

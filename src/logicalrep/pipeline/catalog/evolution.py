@@ -1,5 +1,3 @@
-"""The values of old rows in the columns of a later description."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -15,10 +13,7 @@ from logicalrep.values import arrow_array_or_text
 
 @dataclass(frozen=True)
 class Evolution:
-    """A table's later description, and the values of old rows in its columns."""
-
     table: TableSpec
-    """The later description."""
     sources: Mapping[str, str]
     """The earlier name of each older column, by its later name; both are names in the stored table."""
     defaults: Mapping[int, str]
@@ -26,17 +21,7 @@ class Evolution:
 
 
 def evolution(previous_spec: TableSpec, current_spec: TableSpec, catalog_table: CatalogTable) -> Evolution:
-    """Return the values of old rows in the columns of a later description.
-
-    Args:
-        previous_spec: the description of a table, or of a companion table.
-        current_spec: the later description of the table itself.
-        catalog_table: the table in the catalog.
-
-    Raises:
-        NeedsResync: the values of old rows in the later columns are unknown.
-        PartitionColumnError: the table is partitioned by a dropped column.
-    """
+    """Raises NeedsResync for unknown values of old rows, PartitionColumnError if a partitioning column was dropped."""
     table = replace(
         current_spec,
         settings=previous_spec.settings,
@@ -84,10 +69,7 @@ def evolution_with_text_columns(spec: TableSpec, names: Iterable[str]) -> Evolut
 
 
 def fitted(table: TableSpec, number: int, text: str) -> tuple[pa.Array, str | None]:
-    """Return the value of the server's text in the column of a number, as an array of one value.
-
-    If the column's type cannot hold the value, the array has null, and the second result is the text.
-    """
+    """Return the server's text as an array of one value; if the type cannot hold it, null and the text."""
     column = table.columns[table.attnums.index(number)]
     value, refused = column.load_or_text(ord("t"), text.encode())
     array, unfit = arrow_array_or_text(column, [value], for_spark=True)
@@ -109,7 +91,6 @@ def keeps_texts(previous_spec: TableSpec, source: WrittenColumn, table: TableSpe
 
 
 def is_wider(column: WrittenColumn, type_: pa.DataType) -> bool:
-    """Return whether a decimal column's values keep their texts in another type."""
     if not pa.types.is_decimal(column.type):
         return False
     if pa.types.is_string(type_):

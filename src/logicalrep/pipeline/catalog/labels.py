@@ -1,7 +1,7 @@
-"""The proof of unknown enum labels in rows: somebody may have renamed a label, and PostgreSQL sends no renaming.
+"""The proof of unknown enum labels in rows: PostgreSQL sends no renaming of a label.
 
-The catalog row of a known label is unchanged; otherwise the table is reloaded. A state of the catalog that includes the
-row's transaction proves a new label, if it has the label, and no other new label can have had that name.
+A state of the catalog that includes the row's transaction proves a new label if no other new label can have had the
+name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ _NOT_LABELS = {"", "NULL", "empty"}
 
 
 def unknown_labels(table: TableSpec, changes: Sequence[ChangeBatch]) -> Mapping[int, set[str]]:
-    """Return the labels in changes that the table's description lacks, by the OID of the enum type."""
     names = dict(zip(table.attnums, table.relation.names, strict=True))
     unknown: dict[int, set[str]] = {}
     for number, type_id, nesting in table.evidence.labelled:
@@ -77,7 +76,6 @@ def has_unsearchable_new_label(previous_spec: TableSpec, current_spec: TableSpec
 
 
 def _can_be_split(nesting: int, labels: set[str]) -> bool:
-    """Return whether labels can be found in the texts of arrays and ranges; in composite types they cannot."""
     return nesting == 1 and all(_PLAIN.fullmatch(label) and label not in _NOT_LABELS for label in labels)
 
 

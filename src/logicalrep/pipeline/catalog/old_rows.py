@@ -1,8 +1,4 @@
-"""The refusal of tables whose old rows PostgreSQL sends with NULL in place of a default.
-
-Such old rows do not identify the changed row. `sends_defaults_as_null` names the versions with this fault. The table
-can be replicated once its file has the default in each row.
-"""
+"""The refusal of tables whose old rows PostgreSQL sends with NULL in place of a default, as their files lack it."""
 
 from __future__ import annotations
 
@@ -24,8 +20,6 @@ WHERE prrelid = ANY(%s) AND pubname = ANY(%s) AND prqual IS NOT NULL
 
 
 class OldRowsError(LogicalRepError, RuntimeError):
-    """A table whose old rows do not identify the changed row."""
-
     code = "OLD_ROWS_INCOMPLETE"
 
 
@@ -35,14 +29,7 @@ def query_incomplete_old_rows(
     publications: Collection[str],
     columns_of_rows: Mapping[int, Collection[str]],
 ) -> dict[int, str]:
-    """Return why old rows do not identify the changed row, by the OIDs of the tables with such old rows.
-
-    Args:
-        connection: a connection to the server.
-        files: the tables' files, as in `TableSpec.files`, by the tables' OIDs.
-        publications: the names of the publications.
-        columns_of_rows: the columns that identify a row, by the tables' OIDs.
-    """
+    """Return why old rows do not identify the changed row, by the tables' OIDs."""
     if not sends_defaults_as_null(connection):
         return {}
     defaults: dict[int, list[str]] = {}

@@ -1,5 +1,3 @@
-"""Facts about new partitions: whether PostgreSQL sent all of their rows, and whether they have rows."""
-
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -31,13 +29,6 @@ WHERE class.oid = ANY(%s) AND has_table_privilege(class.oid, 'SELECT') ORDER BY 
 
 
 def unproven_partitions(previous_spec: TableSpec, current_spec: TableSpec, created: Collection[int]) -> list[int]:
-    """Return the new partitions that may have rows from before they were partitions: PostgreSQL did not send these.
-
-    Args:
-        previous_spec: the last proven description.
-        current_spec: the current description.
-        created: the tables, at all levels, that were created as partitions.
-    """
     parents = {oid: parent for oid, parent, _ in current_spec.evidence.links}
     linked = {oid for oid, *_ in previous_spec.evidence.links}
     unproven = []
@@ -51,7 +42,6 @@ def unproven_partitions(previous_spec: TableSpec, current_spec: TableSpec, creat
 
 
 def new_partitions(previous_spec: TableSpec, current_spec: TableSpec) -> list[int]:
-    """Return the partitions at all levels that the previous description lacks."""
     described = {oid for oid, _ in previous_spec.files} | {oid for oid, *_ in previous_spec.evidence.links}
     return sorted({oid for oid, *_ in current_spec.evidence.links} - described)
 
@@ -64,13 +54,7 @@ def query_created_partitions(connection: Connection, oids: Collection[int]) -> s
 def query_unproven_partitions(
     connection: Connection, previous_spec: TableSpec, current_spec: TableSpec
 ) -> tuple[int, ...]:
-    """Return the OIDs of new partitions, at all levels, that may have rows from before they were partitions.
-
-    Args:
-        connection: a session that sees the catalog's state of `current_spec`.
-        previous_spec: the last proven description.
-        current_spec: the current description.
-    """
+    """`connection` must see the catalog's state of `current_spec`."""
     new_oids = new_partitions(previous_spec, current_spec)
     return (
         tuple(unproven_partitions(previous_spec, current_spec, query_created_partitions(connection, new_oids)))
@@ -80,10 +64,7 @@ def query_unproven_partitions(
 
 
 def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int]:
-    """Return the tables that have no rows; a table that the role may not read is not among them.
-
-    Raises one of LOCKED while another session alters a table.
-    """
+    """A table that the role may not read is not included. Raises one of LOCKED while another session alters a table."""
     empty: set[int] = set()
     if server_major(connection) < 15:
         # A session that sent rows of the table, perhaps deleted since, does not send rows of it as a partition.
@@ -101,6 +82,5 @@ def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int
 
 
 def query_readable(connection: Connection, oids: Collection[int]) -> list[tuple[int, TableName]]:
-    """Return the OIDs and names of the tables that the role may read."""
     rows = connection.execute(_READABLE.encode(), (list(oids),)).fetchall()
     return [(oid, TableName(schema, table)) for oid, schema, table in rows]

@@ -30,19 +30,12 @@ from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
 ATTACHED = "a partition with rows was attached"
-"""The reason to load a partition, or to reload a table without a key."""
 MAY_BE_UNLOGGED = "it has another file and may have been unlogged for a while, when PostgreSQL sends no changes"
-"""The reason to reload a table whose file changed and that no publication names."""
 
 
 def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied: Collection[int] = ()) -> str | None:
-    """Return why the catalog requires a reload; None if it does not.
-
-    Args:
-        previous_spec: the last proven description.
-        catalog_table: the table in the catalog.
-        copied: the OIDs of copied partitions: the table must still have them.
-    """
+    """Return why the catalog requires a reload; None if it does not. The table must still have the `copied`
+    partitions."""
     current_spec = catalog_table.table
     previous, current = previous_spec.evidence, current_spec.evidence
     if (previous_spec.published, previous.published) != (current_spec.published, current.published):
@@ -106,7 +99,6 @@ def _column_reason(previous_spec: TableSpec, current_spec: TableSpec) -> str | N
 
 
 def _are_stored_texts_valid(previous_parts: Collection[TypePart], current_parts: Collection[TypePart]) -> bool:
-    """Return whether stored texts are valid under the current type definitions, and were valid in the meantime."""
     common_types = {part.type_id for part in previous_parts} & {part.type_id for part in current_parts}
     previous, current = (
         {part[:2]: part for part in parts if part.type_id in common_types} for parts in (previous_parts, current_parts)
@@ -129,14 +121,7 @@ def proven_descriptions(
 ) -> list[tuple[SentRelation, TableSpec]]:
     """Return each Relation message with the description of the rows that follow it.
 
-    Args:
-        previous_spec: the last proven description.
-        catalog_table: the table in the catalog, after the transactions of the messages.
-        relations: the messages since the previous description, in their order.
-
-    Raises:
-        NeedsResync: more than one description is possible, or none.
-        NotProvenYetError: the table is a partition now, and PostgreSQL sent rows under its parent's name.
+    Raises NeedsResync unless exactly one is possible, NotProvenYetError if rows came under the parent's name.
     """
     reason = reason_to_load(previous_spec, catalog_table)
     if reason is None and any(relation.sent_as is not None for relation in relations):
@@ -175,10 +160,6 @@ def with_partitions_of(table: TableSpec, previous_spec: TableSpec) -> TableSpec:
 
 
 def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[int, SentRelation]:
-    """Return the first message of each partition that the description lacks, by the partition's OID.
-
-    There are none for a table that is not partitioned.
-    """
     # A table that is not partitioned has a file of its own.
     files, messages = dict(table.files), dict[int, SentRelation]()
     for relation in relations if table.relation.relation_id not in files else ():
@@ -188,7 +169,6 @@ def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[
 
 
 def with_filled_partitions(table: TableSpec, partitions: Collection[int]) -> TableSpec:
-    """Return the description with more `filled` partitions; itself if it has them."""
     evidence = table.evidence
     if {*partitions} <= {*evidence.filled}:
         return table
@@ -251,15 +231,12 @@ def _proven_description(previous_spec: TableSpec, catalog_table: CatalogTable, r
 
 
 def _parts_of_new_types(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[TypePart]:
-    """Return the parts of types that are new to the table: attributes, and labels from the creation of a type."""
     known_types = {part.type_id for part in previous_spec.type_parts}
     new_parts = [part for part in catalog_table.table.type_parts if part.type_id not in known_types]
     return [part for part in new_parts if part.label is None or part[:2] in catalog_table.original_labels]
 
 
 class _Candidate(NamedTuple):
-    """A column that a Relation message may list."""
-
     number: int
     is_in_both: bool
     """Whether both descriptions have the column. Then each message lists it, as a dropped column never returns."""
@@ -272,12 +249,9 @@ class _Candidate(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """The ways to match the first columns of a message with candidates."""
-
     total: int
     """The number of ways, at most 2: more than one proves nothing."""
     numbers: tuple[int, ...]
-    """The numbers of the columns in one way."""
 
 
 def match_columns(
@@ -285,11 +259,7 @@ def match_columns(
 ) -> tuple[int, ...] | None:
     """Return the numbers of the columns that a Relation message lists; None unless exactly one match is possible.
 
-    A message lists columns in the order of their numbers, and PostgreSQL assigns ascending numbers. If the catalog row
-    of a column changed since the previous description, the column may have had any name in the meantime.
-
-    Example: the previous columns are `(1, "id"), (2, "v")`, the current columns are `(1, "id"), (3, "v")`. The columns
-    `id, v` of a message match `(1, 2)` and `(1, 3)`, so the result is None. The column `id` alone matches only `(1,)`.
+    Messages list columns by ascending number. A column whose catalog row changed may have had any name in the meantime.
     """
     # The key: how many columns of the message are matched, and whether a skipped column proves that the message is
     # older than all later columns.
@@ -335,13 +305,11 @@ def _candidates(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[_
 
 
 def has_same_columns(previous_spec: TableSpec, current_spec: TableSpec) -> bool:
-    """Return whether the columns and their catalog rows are unchanged."""
     previous, current = previous_spec.evidence, current_spec.evidence
     return (previous.columns, previous.columns_written) == (current.columns, current.columns_written)
 
 
 def _unchanged_columns(previous_spec: TableSpec, current_spec: TableSpec) -> set[int]:
-    """Return the numbers of the columns whose catalog rows are unchanged."""
     return {
         number for number, _ in {*previous_spec.evidence.columns_written} & {*current_spec.evidence.columns_written}
     }
@@ -350,14 +318,7 @@ def _unchanged_columns(previous_spec: TableSpec, current_spec: TableSpec) -> set
 def proven_key(
     previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation, numbers: dict[str, int]
 ) -> tuple[int, ...] | None:
-    """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if the key is not proven.
-
-    Args:
-        previous_spec: the last proven description.
-        catalog_table: the table in the catalog.
-        relation: the message.
-        numbers: the numbers of the message's columns, by name.
-    """
+    """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if the key is not proven."""
     tables = previous_spec, catalog_table.table
     keys = [key_numbers(table) for table in tables]
     if relation.replica_identity == ReplicaIdentity.FULL.value:
@@ -379,7 +340,6 @@ def proven_key(
 
 
 def _refuse_changed_key(previous_spec: TableSpec, current_spec: TableSpec) -> None:
-    """Raise NeedsResync if an equal key may have differed in the meantime, or may have allowed NULL."""
     key = key_numbers(previous_spec)
     if key is None:
         return

@@ -1,5 +1,3 @@
-"""The entries of publications: the named tables, and the partitions that are published under a parent's name."""
-
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -38,13 +36,7 @@ OR EXISTS (SELECT FROM pg_publication_namespace WHERE pnpubid = publication.oid 
 
 
 def query_partitions_of_published(connection: Connection, oids: Collection[int], names: Collection[str]) -> set[int]:
-    """Return the partitions whose parents are in the publications. The query waits for no lock.
-
-    Args:
-        connection: a connection to the server.
-        oids: the OIDs of tables.
-        names: the names of the publications.
-    """
+    """It waits for no lock."""
     query = _UNDER_OTHERS + (_SCHEMAS_OF_OTHERS if server_major(connection) >= 15 else "")
     rows = connection.execute(query.encode(), {"oids": list(oids), "names": list(names)}).fetchall()
     return {oid for (oid,) in rows}
@@ -53,7 +45,7 @@ def query_partitions_of_published(connection: Connection, oids: Collection[int],
 def query_entries(
     connection: Connection, oids: list[int], names: list[str]
 ) -> tuple[dict[int, list[tuple[str, str]]], dict[int, set[int] | None]]:
-    """Return the publications' entries for tables, and the numbers of the listed columns; None means all columns."""
+    """Return entries by table, and the numbers of the listed columns; None means all columns."""
     major = server_major(connection)
     of_tables = _ENTRIES.format(", prattrs::int2[]::int[]" if major >= 15 else ", NULL")
     query = of_tables + (_ENTRIES_OF_SCHEMAS if major >= 15 else "")

@@ -15,7 +15,6 @@ from logicalrep.transactions.table_names import TableName, TableSelection, match
 from logicalrep_runtime.errors import LogicalRepError
 
 _MARK = "made by logicalrep replicate"
-"""The comment of publications that replicate created."""
 _ACTIONS = ("insert", "update", "delete", "truncate")
 _SENDS_GENERATED = 18
 """The first major version whose publications can send stored generated columns."""
@@ -27,29 +26,22 @@ FROM pg_publication WHERE pubname = %s
 
 
 class PublicationNeededError(LogicalRepError, RuntimeError):
-    """A publication that somebody must create or change; the text has the statements."""
-
     code = "PUBLICATION_NEEDED"
     statements: tuple[str, ...] = ()
-    """The statements that solve it, if they are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationPlan:
-    """A publication, and the tables that it lacks."""
-
     name: str
     exists: bool
     is_ours: bool
-    """Whether replicate created it, or will create it."""
     wanted: TableSelection
     """The tables to replicate; empty for all."""
     excluded: TableSelection
     tables: frozenset[TableName]
-    """The published tables."""
     candidates: Candidates
     incomplete: PublicationNeededError | None
-    """Why the publication cannot be used; None if it can."""
+    """Why the publication cannot be used."""
     refusals: tuple[PublicationNeededError, ...]
     """Why a run must not start: named tables do not exist, or cannot be replicated."""
     warnings: tuple[str, ...]
@@ -58,16 +50,13 @@ class PublicationPlan:
     """Whether it sends stored generated columns, or will be created so, as a table needs it."""
 
     def includes(self, table: TableName) -> bool:
-        """Return whether the settings ask for a table."""
         return table not in self.excluded and (not self.wanted or table in self.wanted)
 
     @property
     def tables_to_add(self) -> tuple[TableName, ...]:
-        """The tables to publish that are not published yet."""
         return tuple(table for table in self.candidates.publishable if table not in self.tables) if self.is_ours else ()
 
     def create_statements(self, major: int) -> list[sql.Composed]:
-        """Return the statements that create the publication on a server of a major version."""
         options = ["publish_via_partition_root = true"] if major >= 13 else []
         options += ["publish_generated_columns = stored"] if self.sends_generated else []
         tables = self.candidates.publishable
@@ -82,14 +71,7 @@ class PublicationPlan:
 def query_plan(
     connection: Connection, name: str, settings: ReplicateSettings, *, at_start: bool = True
 ) -> PublicationPlan:
-    """Return the plan for a publication.
-
-    Args:
-        connection: a connection with a lock_timeout, as the query of the tables waits for sessions that alter one.
-        name: the publication's name.
-        settings: the settings, with the tables to replicate and to exclude.
-        at_start: whether an excluded table that does not exist is an error; later it may have been dropped.
-    """
+    """`connection` needs a lock_timeout. `at_start`: an excluded table that does not exist is an error."""
     wanted, excluded = TableSelection.of(settings.tables), TableSelection.of(settings.exclude_tables)
     major = server_major(connection)
     of_version = {
@@ -140,7 +122,6 @@ def query_plan(
 
 
 def missing_tables_error(name: str, tables: Collection[TableName], warnings: Sequence[str]) -> PublicationNeededError:
-    """Return the error of a publication that lacks wanted tables."""
     return PublicationNeededError(
         f"the publication {name} has no table {', '.join(map(str, sorted(tables)))}: "
         + ("; ".join(warnings) or "name tables that it has, or add them to it")
@@ -150,7 +131,6 @@ def missing_tables_error(name: str, tables: Collection[TableName], warnings: Seq
 def _excluded_problems(
     connection: Connection, excluded: Sequence[TableName], published: dict[TableName, PublishedTable]
 ) -> str:
-    """Return why excluded tables could not be replicated; an empty text if all could."""
     tops = {table.name for table in published.values() if table.under is None}
     return "; ".join(
         reason for table in excluded if table not in tops for reason in query_unpublishable_reasons(connection, table)
@@ -160,7 +140,6 @@ def _excluded_problems(
 def _incomplete_error(
     connection: Connection, name: str, actions: Sequence[bool], via_root: bool
 ) -> PublicationNeededError | None:
-    """Return the error of a publication that lacks kinds of changes; None if it has all."""
     left_out = [action for action, is_published in zip(_ACTIONS, actions, strict=True) if not is_published]
     if not left_out and via_root:
         return None
@@ -175,17 +154,14 @@ def _incomplete_error(
 
 
 def is_ours(connection: Connection, name: str) -> bool:
-    """Return whether a publication exists and replicate created it."""
     query = "SELECT obj_description(oid, 'pg_publication') = %s FROM pg_publication WHERE pubname = %s"
     return bool(query_scalar(connection, query, _MARK, name))
 
 
 def add_statement(name: str, tables: Sequence[TableName]) -> sql.Composed:
-    """Return the statement that adds tables to a publication."""
     return sql.SQL("ALTER PUBLICATION {} ADD TABLE ").format(sql.Identifier(name)) + table_list(tables)
 
 
 def table_list(tables: Sequence[TableName]) -> sql.Composed:
-    """Return tables as a publication lists them."""
     # Without ONLY, PostgreSQL would publish inheriting tables too.
     return sql.SQL(", ").join(sql.SQL("ONLY ") + sql.Identifier(*table) for table in tables)

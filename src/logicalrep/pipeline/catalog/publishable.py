@@ -1,7 +1,4 @@
-"""The tables that can be published, and why other tables cannot.
-
-PostgreSQL refuses applications' updates and deletes of a published table whose replica identity it cannot send.
-"""
+"""PostgreSQL refuses updates and deletes of a published table whose replica identity it cannot send."""
 
 from __future__ import annotations
 
@@ -117,17 +114,13 @@ _KINDS = {"f": "foreign tables", "v": "views", "m": "materialized views", "S": "
 
 
 def exists(connection: Connection, table: TableName) -> bool:
-    """Return whether the database has a table."""
     return connection.execute(_EXISTS, table).fetchone() is not None
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A table that must not be published."""
-
     table: TableName
     text: str
-    """The reason, with the remedy."""
     statements: tuple[str, ...] = ()
     """The statements after which it can be published; empty if somebody has to decide more."""
     needs_generated: bool = False
@@ -138,23 +131,18 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The tables of a database, by whether they can be published."""
-
     publishable: tuple[TableName, ...]
     to_unpublish: tuple[TableName, ...]
-    """The published tables that must leave the publication."""
     left_out: tuple[LeftOut, ...]
     not_carried: str | None
     """A sentence about objects that logical replication does not carry; None if there are none."""
 
     @property
     def incomplete(self) -> dict[TableName, str]:
-        """A sentence for each table with a partition whose changes PostgreSQL does not send."""
         return {table.table: table.text for table in self.left_out if not table.is_carried}
 
     @property
     def warnings(self) -> list[str]:
-        """The sentences about everything that is not replicated."""
         return [table.text for table in self.left_out] + ([self.not_carried] if self.not_carried else [])
 
 
@@ -167,16 +155,7 @@ def query_candidates(
     *,
     sends_generated: bool,
 ) -> Candidates:
-    """Return which tables can be published, and why other tables cannot.
-
-    Args:
-        connection: a connection to the server.
-        publication: the publication's name.
-        wanted: the tables to replicate; empty for all.
-        excluded: the tables that are not to be replicated.
-        published_tables: the tables that are published already.
-        sends_generated: whether the publication sends stored generated columns.
-    """
+    """An empty `wanted` means all tables."""
     publishable: list[TableName] = []
     to_unpublish: list[TableName] = []
     left_out: list[LeftOut] = []
@@ -227,8 +206,6 @@ def query_candidates(
 
 @dataclass(frozen=True, slots=True)
 class _ReplicaIdentity:
-    """The replica identity of a table or of a partition."""
-
     table: TableName
     is_usable: bool
     unsent: tuple[str, str, str, str] | None
@@ -249,7 +226,7 @@ class _ReplicaIdentity:
         is_root: bool = False,
         differs: bool = False,
     ) -> Self:
-        """Return a replica identity of the catalog; `columns` are the columns of a column list, which are sent."""
+        """`columns` are the columns of a column list, which are sent."""
         if unsent is None or unsent[0] in columns:
             return cls(table, is_usable, None, is_root, differs)
         column, kind, identity, has_plain_key = unsent
@@ -265,13 +242,7 @@ _Remedy = Literal["FULL", "DEFAULT", "stored"]
 
 
 def _refusal(identities: Sequence[_ReplicaIdentity], major: int, publication: str) -> tuple[str, _Remedy | None] | None:
-    """Return why a table must not be published, in words with the remedy, and the remedy; None if it may be published.
-
-    Args:
-        identities: the table's replica identity, and perhaps a partition's that differs.
-        major: the server's major version.
-        publication: the publication's name.
-    """
+    """Return why a table must not be published, and the remedy; None if it may be published."""
     table, last = identities[0], identities[-1]
     for refused in identities:
         if refused.unsent is None:
@@ -304,7 +275,6 @@ def _send_generated_statement(publication: str) -> str:
 
 
 def _remedy_statements(connection: Connection, table: TableName, remedy: _Remedy, publication: str) -> tuple[str, ...]:
-    """Return the statements of a remedy, for a partitioned table also for all its partitions."""
     if remedy == "stored":
         return (_send_generated_statement(publication),)
     members = connection.execute(_WITHOUT_IDENTITY, (*table, remedy[0].lower())).fetchall()
@@ -312,8 +282,6 @@ def _remedy_statements(connection: Connection, table: TableName, remedy: _Remedy
 
 
 def _candidates_query(major: int, *, sends_generated: bool) -> str:
-    """Return the query for tables; `sends_generated`: whether the publication sends stored generated columns."""
-
     def unsent(table: str) -> str:
         # Generated columns exist since PostgreSQL 12.
         if major < 12:
@@ -331,7 +299,7 @@ def _candidates_query(major: int, *, sends_generated: bool) -> str:
 
 
 def query_unpublishable_reasons(connection: Connection, table: TableName) -> list[str]:
-    """Return why a named table cannot be published; empty if the catalog's warnings explain it."""
+    """Empty if the catalog's warnings explain it."""
     parent = connection.execute(_PARENT, table).fetchone()
     if parent is not None:
         return [f"{table} is a partition, which is replicated with {TableName(*parent)}: name {TableName(*parent)}"]

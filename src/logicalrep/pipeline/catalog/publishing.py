@@ -1,7 +1,6 @@
-"""The publication of a destination: replicate creates it if it does not exist, and adds new tables to its own.
+"""replicate's publications name each table and never one without a replica identity.
 
-replicate's publications name each table. In a publication FOR ALL TABLES, or with a table without a replica identity,
-PostgreSQL would refuse applications' updates and deletes. A table that loses its replica identity is unpublished.
+Otherwise PostgreSQL would refuse applications' updates and deletes.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ from logicalrep.transactions.table_names import TableName
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The contents of a publication."""
-
     listed: tuple[PublishedTable, ...]
-    """The tables to replicate."""
     warnings: tuple[str, ...]
     """One sentence with a remedy for each table that is not replicated."""
 
@@ -42,18 +38,10 @@ class Published:
 def ensure_publication(
     connection: Connection, name: str, settings: ReplicateSettings, *, at_start: bool = True
 ) -> Published:
-    """Return the tables of a publication, after creating it, or adding new tables to a publication of ours.
+    """Create the publication, or add new tables to one of ours; return its tables. `connection` needs a lock_timeout.
 
-    Args:
-        connection: a connection with a lock_timeout, as the query of the tables waits for sessions that alter one. Its
-            role owns the tables if the publication must be created or extended.
-        name: the publication's name.
-        settings: the settings, with the tables to replicate and to exclude.
-        at_start: whether a missing table is an error; later it is a warning, as somebody may have dropped it.
-
-    Raises:
-        PublicationNeededError: the role may not create it, or it lacks kinds of changes or tables.
-        LockNotAvailable, DeadlockDetected: another session alters a table.
+    Raises PublicationNeededError, or LockNotAvailable and DeadlockDetected while another session alters a table.
+    Unless `at_start`, a missing table is only a warning.
     """
     plan = query_plan(connection, name, settings, at_start=at_start)
     if plan.incomplete is not None:
@@ -88,7 +76,7 @@ def ensure_publication(
 
 
 def _add_tables(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
-    """Add as many tables to the publication as possible; return why other tables were not added."""
+    """Return why tables were not added."""
     if not tables:
         return []
     try:
@@ -107,7 +95,7 @@ def _add_tables(connection: Connection, name: str, tables: Sequence[TableName]) 
 
 
 def _drop_tables(connection: Connection, name: str, tables: Sequence[TableName], effect: str) -> list[str]:
-    """Remove tables from the publication; return why tables stay, with the effect."""
+    """Return why tables stay."""
     warnings = []
     for table in tables:
         dropping = sql.SQL("ALTER PUBLICATION {} DROP TABLE ONLY {}")

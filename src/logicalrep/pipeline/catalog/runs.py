@@ -14,18 +14,9 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 def runs(
     previous_spec: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: Sequence[ChangeBatch]
 ) -> list[tuple[TableSpec, list[ChangeBatch]]]:
-    """Divide changes by their descriptions; the last description has a run even without changes.
+    """Divide whole transactions by their descriptions; the last description has a run even without changes.
 
-    Args:
-        previous_spec: the description of changes before the first Relation message.
-        described: the messages, in their order, each with the description of the changes after it.
-        changes: a table's changes, whole transactions in the order of their commits.
-
-    Raises NeedsResync if a transaction has changes with several descriptions: its changes must be applied at once.
-
-    Example:
-        >>> [(len(table.relation.columns), len(batches)) for table, batches in runs(before, described, changes)]
-        [(2, 1), (3, 2)]
+    Raises NeedsResync if one transaction has several descriptions: its changes must be applied at once.
     """
     whole = TableChanges(batches=changes)
     lsns, ordinals = whole.lsns, whole.ordinals
@@ -54,7 +45,6 @@ def slices(batches: Sequence[ChangeBatch], start: int, end: int) -> Iterator[Cha
 
 
 def is_same_shape(table: TableSpec, other: TableSpec) -> bool:
-    """Return whether two descriptions have the same columns and key."""
     return (table.attnums, table.key, table.relation) == (other.attnums, other.key, other.relation)
 
 

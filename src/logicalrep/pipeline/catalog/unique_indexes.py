@@ -1,5 +1,3 @@
-"""The unique indexes that identify a table's rows, and the choice of the key among them."""
-
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -40,12 +38,10 @@ class UniqueIndex(NamedTuple):
     columns: list[str]
 
     def has_just(self, columns: Collection[str]) -> bool:
-        """Return whether its columns are exactly these, in any order."""
         return set(self.columns) == set(columns)
 
 
 def query_unique_indexes(connection: Connection, oids: list[int]) -> dict[int, list[UniqueIndex]]:
-    """Return the unique indexes of each table, by the table's OID."""
     indexes: dict[int, list[UniqueIndex]] = {oid: [] for oid in oids}
     for oid, *index in connection.execute(_UNIQUE, (oids,)).fetchall():
         indexes[oid].append(UniqueIndex(*index))
@@ -53,13 +49,7 @@ def query_unique_indexes(connection: Connection, oids: list[int]) -> dict[int, l
 
 
 def key_columns(identity: ReplicaIdentity, indexes: Collection[UniqueIndex], own: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns of a table's key; empty if it has no key.
-
-    Args:
-        identity: the replica identity; with FULL the key is the primary key.
-        indexes: the table's unique indexes.
-        own: the key in the settings, used only with FULL and if an index has exactly these columns.
-    """
+    """Return the key's columns; empty if it has no key. `own`, the key in the settings, is used only with FULL."""
     if identity == ReplicaIdentity.NOTHING:
         return ()
     if identity == ReplicaIdentity.FULL and own and any(index.has_just(own) for index in indexes):

@@ -25,15 +25,7 @@ _Ints = NDArray[np.int64]
 def write_marked_files(
     previous: StoredTable, table: TableSpec, loaded: Sequence[DataFile], position: Positions, engine: Engine
 ) -> list[DataFile]:
-    """Return files with the previous rows that the load lacks, marked as deleted; none if the key changed.
-
-    Args:
-        previous: the table before the load.
-        table: the description of the loaded rows.
-        loaded: the files of the load.
-        position: the position of the load.
-        engine: the runner of the work.
-    """
+    """Return files with the previous rows that the load lacks, marked as deleted; none if the key changed."""
     if previous.table.key != table.key or not are_carried(previous.table, table, table.key_names):
         return []
     old = list(previous.files.values())
@@ -71,15 +63,7 @@ def write_version_files(
 def write_closed_files(
     work: Matching, rows: Sequence[_Ints], position: Positions, engine: Engine, *, writes_all: bool = False
 ) -> list[DataFile]:
-    """Rewrite the old files with rows that end at a position; return the new files.
-
-    Args:
-        work: the files.
-        rows: the numbers of the rows that end, for each old file.
-        position: one position.
-        engine: the runner of the work.
-        writes_all: whether to rewrite files without such rows too.
-    """
+    """Rewrite the old files with rows that end at a position; `rows` has their numbers for each old file."""
     items = [
         _FileTask(work, file, numbers, position)
         for file, numbers in zip(work.old, rows, strict=True)
@@ -97,7 +81,6 @@ def write_begun_files(work: Matching, rows: Sequence[_Ints], position: Positions
 
 
 def write_change_files(previous: StoredTable, table: TableSpec, engine: Engine) -> list[DataFile]:
-    """Return the files of a table's changes after a load, with the loaded table's columns."""
     old = list(previous.files.values())
     if _has_same_files(previous.table, table):
         return old

@@ -35,7 +35,6 @@ _EPOCH = 946_684_800_000_000
 
 
 def companions_of(settings: TableSettings) -> list[Companion]:
-    """Return the companion tables that settings ask for."""
     is_wanted = {"history": settings.history, "changes": settings.append}
     return [companion for companion in COMPANIONS if is_wanted[companion]]
 
@@ -86,17 +85,8 @@ def replaced_companion(
     buffered: Callable[[], Iterable[TableChanges]],
     before_application: str | None,
 ) -> StoredTable:
-    """Move a companion table to the position of a load in one commit; its rows stay.
-
-    Args:
-        tables: the destination's tables.
-        folder: the folder of the loaded table.
-        loaded: the load, whose rows are in no version of the table yet.
-        new: the companion table at the position of the load, with the files of the load.
-        engine: the runner of the work.
-        buffered: reads the changes that arrived during the load.
-        before_application: the application id of the commits before the load; None if there are none.
-    """
+    """Move a companion table to the load's position in one commit; its rows stay. `buffered`: changes during the
+    load."""
     assert new.table.companion is not None
     own = companion_folder(folder, new.table.companion)
     previous = tables.open(own)
@@ -124,7 +114,6 @@ def replaced_companion(
 
 
 def _add_buffered(stored: StoredTable, changes: TableChanges, end: Lsn, application: str, engine: Engine) -> None:
-    """Add the buffered changes from before the load, which the table itself does not need, if they fit the columns."""
     batches = changes.between(last=int(end) - 1).readable().batches
     if batches:
         with suppress(NeedsResync):
@@ -132,7 +121,6 @@ def _add_buffered(stored: StoredTable, changes: TableChanges, end: Lsn, applicat
 
 
 def add_marked_files(loaded: CopiedTable, previous: StoredTable | None, engine: Engine) -> CopiedTable:
-    """Return a load, in the form `marked` with the previous rows that it lacks, marked as deleted."""
     if previous is None or loaded.table.form != "marked":
         return loaded
     files = write_marked_files(previous, loaded.table, loaded.files, position_of(loaded), engine)
@@ -146,7 +134,6 @@ def position_of(loaded: CopiedTable) -> Positions:
 
 
 def damaged(folder: str, error: DamagedError | CompanionDamagedError) -> CompanionDamagedError:
-    """Return the error of a damaged companion table, with the remedy."""
     if isinstance(error, CompanionDamagedError):
         return error
     return CompanionDamagedError(

@@ -24,13 +24,10 @@ from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
 _ANY = 1 << 40
-"""A number of rows that no table has."""
 
 
 @dataclass(frozen=True)
 class Matching:
-    """The previous files of a table, and the files of a load."""
-
     storage: Storage
     old_folder: str
     previous_spec: TableSpec
@@ -40,26 +37,17 @@ class Matching:
     """The description of the loaded rows, in the form to write."""
     new: Sequence[DataFile]
     by_key: bool = False
-    """Whether rows of all forms are compared by their keys; the old files must have the table's columns.
-
-    Then a loaded key matches any number of old rows, though there should be only one.
-    """
+    """Whether rows of all forms are compared by keys; then a loaded key matches any number of old rows."""
 
 
 @dataclass(frozen=True)
 class Matched:
-    """The unmatched rows of both sides, by their numbers in each file."""
-
     old: list[_Ints]
     new: list[_Ints]
 
 
 def matched(work: Matching, engine: Engine) -> Matched:
-    """Return the old rows that the load lacks, and the loaded rows that the old files lack.
-
-    In the form `marked` rows are compared by their keys, in a history by all values, unless `by_key` is set. Each of
-    several equal rows matches one equal row.
-    """
+    """Form `marked` compares keys, a history all values. Each of several equal rows matches one equal row."""
     size = sum(file.size for file in (*work.old, *work.new))
     count = size // work.storage.limits.matched_bytes + 1
     parts = engine.run(_match_part, [_MatchTask(work, number, count) for number in range(count)], size)
@@ -91,12 +79,10 @@ def converted(rows: pa.Table, previous_spec: TableSpec, table: TableSpec) -> pa.
 
 
 def are_carried(previous_spec: TableSpec, table: TableSpec, names: Sequence[str]) -> bool:
-    """Return whether the named columns keep the values of previous rows."""
     return set(names) <= _previous_names(previous_spec, table).keys()
 
 
 def _previous_names(previous_spec: TableSpec, table: TableSpec) -> dict[str, str]:
-    """Return the previous name of each column whose type and mask are unchanged."""
     if previous_spec.relation.relation_id == table.relation.relation_id:
         previous_columns = {column: previous_spec.by_number.get(number) for number, column in table.by_number.items()}
     else:
@@ -151,7 +137,6 @@ def _match_part(part: _MatchTask) -> Matched:
 
 
 def _read(work: Matching, file: DataFile, names: Sequence[str]) -> pa.Table:
-    """Return the columns of old rows to compare, under the table's names."""
     if work.by_key:
         ends = [END[work.table.form]] if work.table.form in END else []
         return read_rows(work.storage, work.old_folder, file, work.table.stored, [*names, *ends])

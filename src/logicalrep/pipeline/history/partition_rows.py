@@ -1,7 +1,4 @@
-"""The replacement of rows by key, after a load of partitions or of another part of a table.
-
-The table must be at the position of the load's snapshot.
-"""
+"""The table must be at the position of the load's snapshot."""
 
 from __future__ import annotations
 
@@ -32,23 +29,9 @@ from logicalrep_runtime.scalars import Lsn
 def replace_rows_by_key(
     stored: StoredTable, described: TableSpec, loaded: CopiedTable, folder: str, application: str, engine: Engine
 ) -> None:
-    """Replace the rows that have the keys of loaded rows, in one commit with the new description.
+    """Replace the rows with keys of loaded rows, in one commit. Companion changes stay; history versions end or begin.
 
-    Rows with keys that the server no longer has are removed, or marked as deleted. In a history, differing versions end
-    at the position of the load. A companion table of changes keeps its rows.
-
-    Args:
-        stored: the table, or a companion table, with all commits before the load's position.
-        described: the description with the loaded partitions, if there are any.
-        loaded: the load, whose rows are in no version of the table yet.
-        folder: the folder with the loaded files.
-        application: the application id of the table's commits.
-        engine: the runner of the work.
-
-    Raises:
-        DamagedError: a data file of the table is missing.
-        CompanionDamagedError: a data file of the companion table is missing.
-        StorageError: the destination cannot be read or written.
+    Raises DamagedError or CompanionDamagedError for a missing file, StorageError.
     """
     is_described = stored.table == described
     if is_described and (loaded.part is None or any(file.path in stored.files for file in loaded.files)):
@@ -74,7 +57,6 @@ def replace_rows_by_key(
 def _replaced_rows(
     stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """Return the files to add and to remove: files with rows of these keys are rewritten without the rows."""
     old = _files_that_may_share_keys(list(stored.files.values()), table, [*loaded.files, *loaded.deleted_keys])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files, by_key=True)
     unloaded = matched(work, engine).old
@@ -92,7 +74,6 @@ def _replaced_rows(
 def _replaced_versions(
     stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """Return the files to add and to remove: differing versions of these keys end, and new versions begin."""
     current = [file for file in stored.files.values() if may_have_current_rows(file, "history")]
     old = _files_that_may_share_keys(current, table, [*loaded.files, *loaded.deleted_keys])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files)

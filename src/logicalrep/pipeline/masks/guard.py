@@ -13,7 +13,6 @@ from logicalrep.transactions.table_names import TableName
 
 
 def masks_needed_error(storage: Storage, tables: Sequence[str]) -> StateError:
-    """Return the error of a command without settings by table, for tables with masks at the destination."""
     return StateError(
         f"columns of {', '.join(tables)} are masked or left out at {storage.uri}, but this command has no settings by "
         "table: give --config with the previous settings, so that the columns stay masked",
@@ -22,16 +21,11 @@ def masks_needed_error(storage: Storage, tables: Sequence[str]) -> StateError:
 
 
 class Guard:
-    """Knows which tables have columns that must not be written in clear.
-
-    That holds in later runs, after a rename of the table, and for partitions that somebody detached.
-    """
+    """Knows columns that must not be written in clear, also in later runs, after renames, and in detached
+    partitions."""
 
     def __init__(self, storage: Storage, settings: ReplicateSettings) -> None:
-        """Take a destination and the settings of this run.
-
-        Raises StateError if tables of the destination have masks, and this run has no settings by table.
-        """
+        """Raises StateError if tables of the destination have masks, and this run has no settings by table."""
         self._storage = storage
         self._settings = settings
         self._previous = StoredSettings.read(storage) or StoredSettings()
@@ -52,18 +46,14 @@ class Guard:
         self._protected = protected
 
     def numbers(self, oid: int) -> Mapping[str, int]:
-        """Return the known numbers of a table's masked and left-out columns, by name."""
         return self._numbers.get(oid, {})
 
     def forget_numbers(self, oid: int) -> None:
-        """Forget the numbers of a table's columns: somebody asked for a reload with the current columns."""
+        """Somebody asked for a reload with the current columns."""
         self._numbers.pop(oid, None)
 
     def learn_numbers(self, oid: int, settings: TableSettings, numbers: Mapping[str, int]) -> None:
-        """Store the numbers of a table's masked and left-out columns that are not known yet.
-
-        Raises StorageError if the destination cannot be written.
-        """
+        """Raises StorageError."""
         known_numbers = {name: number for name, number in self.numbers(oid).items() if name in settings.protected}
         if settings.protected and (all_numbers := {**numbers, **known_numbers}) != self._numbers.get(oid):
             self._numbers[oid] = all_numbers
@@ -72,14 +62,7 @@ class Guard:
     def check_partitions(
         self, names: Mapping[int, TableName], partitions_of: Callable[[Collection[int]], Mapping[int, int]]
     ) -> None:
-        """Store the OIDs of the tables that have masks, and of their partitions.
-
-        Args:
-            names: the published tables by their OIDs.
-            partitions_of: returns the table's OID for each partition's OID.
-
-        Raises StorageError if the destination cannot be written.
-        """
+        """Store the OIDs of masked tables and of their partitions. Raises StorageError."""
         protected = dict(self._protected)
         for oid, name in names.items():
             if self._settings.of(name).protected:
@@ -104,7 +87,6 @@ class Guard:
         )
 
     def has_other_masks(self, name: TableName) -> bool:
-        """Return whether a table's masks differ from the masks of the previous run."""
         previous, current = self._previous.of(name), self._settings.of(name)
         return (previous.masked, previous.left_out, previous.mask_key) != (
             current.masked,

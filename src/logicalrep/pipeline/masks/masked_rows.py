@@ -16,29 +16,21 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 
 
 def refuse_other_masks(stored: TableSettings, settings: TableSettings) -> None:
-    """Raise NeedsResync if the stored table masks or leaves out other columns than the settings of the run."""
     if (stored.masked, stored.left_out) != (settings.masked, settings.left_out):
         raise NeedsResync("its copy has other masked or left-out columns than the settings by table")
 
 
 @dataclass(frozen=True)
 class Masking:
-    """The masking of a table's changes.
-
-    Changes identify columns by their names. A renamed column would arrive in clear, and two columns may have exchanged
-    their names: so the Relation message of the changes must list exactly the known columns, in the known order.
-    """
+    """Changes name columns: so the Relation message must list exactly the known columns, in the known order."""
 
     settings: TableSettings
     columns: Sequence[str]
-    """The names of the server's columns, with left-out columns, in the order of their numbers."""
+    """With left-out columns, in the order of their numbers."""
     key: MaskKey | None = field(repr=False)
 
     def masked(self, batches: Sequence[ChangeBatch]) -> Sequence[ChangeBatch]:
-        """Return a table's changes, masked and without left-out columns.
-
-        Raises NeedsResync for changes with other columns, or if stored values were hashed with another key.
-        """
+        """Raises NeedsResync for changes with other columns, or if stored values were hashed with another key."""
         if not self.settings.protected or not batches:
             return batches
         if any(batch.relation.names != tuple(self.columns) for batch in batches):

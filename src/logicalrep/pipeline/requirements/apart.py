@@ -1,5 +1,3 @@
-"""The requirement that each database has a slot and a destination of its own."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -11,14 +9,7 @@ from logicalrep.pipeline.storage.storage import Storage
 
 
 def refuse_shared(settings: Mapping[str, ReplicateSettings]) -> None:
-    """Raise ConfigError if two databases have the same slot of a server, or the same destination.
-
-    A destination within another destination is refused too, as its folders could be folders of the other's tables. A
-    server with two names counts as two servers; the server itself refuses the second reader of a slot.
-
-    Args:
-        settings: the settings of each database by its name.
-    """
+    """Raise ConfigError for two databases with one slot, one destination, or a destination within another."""
     uris = {name: Storage(database.to, database.storage_options or {}).uri for name, database in settings.items()}
     slots = {
         name: (database.connection.server, database.slot)

@@ -21,12 +21,9 @@ _LOCKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """The unmet requirements of a server and a role."""
-
     role: str
     database: str
     findings: tuple[Finding, ...]
-    """The reasons why a run cannot start."""
     warnings: tuple[str, ...]
     """Sentences about tables that are not replicated, and other warnings; a run starts nevertheless."""
     optional: tuple[tuple[str, tuple[str, ...]], ...]
@@ -34,7 +31,6 @@ class Requirements:
 
     @property
     def script(self) -> str:
-        """The SQL that meets all requirements; empty if SQL can meet none of the unmet ones."""
         settings = dict.fromkeys(line for finding in self.findings for line in finding.settings)
         statements = [
             f"{line};" for line in dict.fromkeys(line for finding in self.findings for line in finding.statements)
@@ -49,7 +45,6 @@ class Requirements:
         return "".join(f"{_in_one_line(line)}\n" for line in (head, *changes)) if changes else ""
 
     def refuse_unmet(self) -> None:
-        """Raise UnmetError if a requirement is not met."""
         if self.findings:
             raise UnmetError(self.findings, self.script)
 
@@ -58,10 +53,7 @@ _QUOTED = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")*)\"""")
 
 
 def _in_one_line(text: str) -> str:
-    """Return a statement or a comment without line breaks and other invisible characters.
-
-    Names in a statement get SQL escapes. In a comment any escape will do: a line break would end the comment.
-    """
+    """A line break in a comment would end it; names in a statement get SQL escapes."""
 
     def written(match: re.Match[str]) -> str:
         name = match[1]
@@ -80,21 +72,13 @@ class UnmetError(PreflightError):
     """All unmet requirements of a run, a line for each, and the script that meets them."""
 
     def __init__(self, findings: tuple[Finding, ...], script: str) -> None:
-        """Take the findings and the SQL script."""
         super().__init__(findings)
         self.args = findings, script
         self.script = script
 
 
 def query_requirements(connection: Connection, plan: PublicationPlan, needs: Needs, *, is_first: bool) -> Requirements:
-    """Return the unmet requirements of a run.
-
-    Args:
-        connection: a connection of the run's role.
-        plan: the plan for the publication.
-        needs: the needs of the slot's reader.
-        is_first: whether nothing has been loaded yet. Later an unreadable table stops alone, and is only a warning.
-    """
+    """Once rows were loaded (`is_first` is false), an unreadable table stops alone, and is only a warning."""
     server = query_findings(connection, needs)
     fixable = [candidate for candidate in plan.candidates.left_out if candidate.statements]
     tables = sorted(

@@ -34,21 +34,16 @@ _MAY_CREATE = "SELECT pg_is_in_recovery(), has_database_privilege(current_databa
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The missing rights of the session's role on tables and their partitions."""
-
     role: str
     """The role's name, quoted if SQL needs it."""
     unusable: tuple[str, ...]
-    """The schemas that the role may not use."""
     unreadable: tuple[TableName, ...]
-    """The tables and partitions that the role may not read."""
     hidden: tuple[TableName, ...]
     """The tables and partitions with rows that row-level security hides from the role."""
     not_owned: frozenset[TableName]
 
     @classmethod
     def query(cls, connection: Connection, tables: Sequence[TableName]) -> Rights:
-        """Return the missing rights on tables."""
         rows = connection.execute(
             _FILES, ([table.schema for table in tables], [table.name for table in tables])
         ).fetchall()
@@ -62,7 +57,6 @@ class Rights:
         )
 
     def findings(self) -> list[Finding]:
-        """Return at most one finding each for schemas, tables, and hidden rows."""
         code, findings = "TABLE_NOT_READABLE", []
         if self.unusable:
             schemas = sql.SQL(", ").join(map(sql.Identifier, self.unusable)).as_string()

@@ -1,7 +1,4 @@
-"""The bucket numbers of values, as Iceberg and Spark compute them.
-
-Source: "Bucket Transform Details" and "Appendix B: 32-bit Hash Requirements" in the Iceberg Table Spec.
-"""
+"""The bucket numbers of values; source: "Bucket Transform Details" and "Appendix B" of the Iceberg Table Spec."""
 
 from __future__ import annotations
 
@@ -14,16 +11,7 @@ _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 
 
 def buckets_of(values: pa.Array, count: int) -> pa.Array:
-    """Return the bucket of each value, from 0 to `count` - 1; NULL for NULL.
-
-    Args:
-        values: integers, dates, timestamps in microseconds, or texts.
-        count: the number of buckets.
-
-    Example:
-        >>> buckets_of(pa.array([34, None]), 16).to_pylist()
-        [3, None]
-    """
+    """Return the bucket of each value, from 0 to `count` - 1; NULL for NULL. Times must be in microseconds."""
     distinct = values.dictionary_encode()
     hashes = _hashes(distinct.dictionary)
     buckets = pa.array((hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % count, pa.int32())

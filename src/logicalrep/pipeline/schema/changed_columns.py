@@ -1,19 +1,10 @@
-"""The differences between the columns of two descriptions of a table, in words."""
-
 from __future__ import annotations
 
 from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def changed_columns(previous_spec: TableSpec, current_spec: TableSpec) -> list[str]:
-    """Return the differences between the columns and keys of two descriptions, a few words for each.
-
-    Columns are matched by their numbers on the server; in another table of the same name, by their names.
-
-    Example:
-        >>> changed_columns(before, after)
-        ['note renamed to remark', 'price: decimal(10,2) is decimal(12,2)', 'day added: date', 'old dropped']
-    """
+    """Columns are matched by their numbers on the server; in another table of the same name, by their names."""
     is_same_table = previous_spec.relation.relation_id == current_spec.relation.relation_id
     previous, current = (_columns(table, by_number=is_same_table) for table in (previous_spec, current_spec))
     differences = []

@@ -1,7 +1,4 @@
-"""Field ids: the numbers that identify columns in the data files of some formats, whatever their names.
-
-Parquet has an id for each column and each field within a column; Arrow has it in the metadata of fields.
-"""
+"""Field ids: the numbers that identify columns and nested fields in data files, whatever their names."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ def _numbered(field: pa.Field, ids: Iterator[int]) -> pa.Field:
 
 
 def file_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema of a table's data files.
-
-    Formats with field ids have no 16-bit integers: the files have 32-bit integers.
-    """
+    """Formats with field ids have no 16-bit integers: the files have 32-bit integers."""
     return pa.schema([_widened(field) if field_id(field) is not None else field for field in schema])
 
 
@@ -59,10 +53,7 @@ def _widened(field: pa.Field) -> pa.Field:
 
 
 def names_in_file(file: pa.Schema, schema: pa.Schema, columns: Sequence[str]) -> dict[str, str]:
-    """Return the names in a data file of the table's columns that the file has.
-
-    Raises ValueError if the table's columns have ids and the file's columns have none.
-    """
+    """Raises ValueError if the table's columns have ids and the file's columns have none."""
     ids = {column: field_id(schema.field(column)) for column in columns}
     if all(id_ is None for id_ in ids.values()):
         file_names = set(file.names)

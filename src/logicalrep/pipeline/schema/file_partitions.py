@@ -1,8 +1,4 @@
-"""File partitions: a rule, such as the day of a column, that assigns the rows of a stored table to files.
-
-A rule is the value of a column, its day, its month, or its bucket. Each data file has rows of one file partition, so
-that readers skip whole files. A file's path does not have the partition's value.
-"""
+"""File partitions: a rule, such as the day of a column, that assigns the rows of a stored table to files."""
 
 from __future__ import annotations
 
@@ -24,41 +20,26 @@ PartitionValue = int | str | bool | None
 MOST_BUCKETS = 10_000
 _TRANSFORMED = re.compile(r"(?:(day|month)\( *(.+?) *\)|bucket\( *(\d+) *, *(.+?) *\))")
 _NULL_IN_LOGS = ("", "__HIVE_DEFAULT_PARTITION__")
-"""The texts that mean NULL as a partition value: in a Delta log, and in programs with values in paths."""
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """The first day of the year 1 and the last day of the year 9999, as days since 1970."""
 
 
 class PartitionColumnError(LogicalRepError, ValueError):
-    """A table that cannot be partitioned as its settings say."""
-
     code = "PARTITION_COLUMN"
 
 
 class PartitionValueError(LogicalRepError, ValueError):
-    """A row with a value that no partition of the table's format can have."""
-
     code = "PARTITION_VALUE"
 
 
 class WantedPartition(NamedTuple):
-    """A rule in the settings."""
-
     transform: Transform
     column: str
-    """The server's column."""
     buckets: int = 0
 
     @classmethod
     def of(cls, text: str) -> WantedPartition:
-        """Return the rule in a text.
-
-        Example:
-            >>> WantedPartition.of("bucket(16, id)")
-            WantedPartition(transform='bucket', column='id', buckets=16)
-
-        Raises ValueError unless the number of buckets is from 1 to 10,000.
-        """
+        """Raises ValueError unless the number of buckets is from 1 to 10,000."""
         match = _TRANSFORMED.fullmatch(text.strip())
         if match is None:
             return cls("value", text)
@@ -79,12 +60,8 @@ class PartitionRule(NamedTuple):
 
 @dataclass(frozen=True)
 class FilePartition:
-    """A rule of a table under its current columns."""
-
     source: str
-    """The column of the stored table that the rule uses."""
     type: pa.DataType
-    """The column's type."""
     transform: Transform
     buckets: int
     is_hidden: bool
@@ -107,7 +84,6 @@ class FilePartition:
 
     @property
     def problem(self) -> str | None:
-        """Why the rule does not fit the column's type; None if it does."""
         type_, is_time = self.type, pa.types.is_date(self.type) or pa.types.is_timestamp(self.type)
         is_whole = pa.types.is_integer(type_) or pa.types.is_string(type_)
         if self.transform in ("day", "month"):
@@ -121,10 +97,7 @@ class FilePartition:
         )
 
     def values_of(self, column: pa.Array) -> pa.Array:
-        """Return the partition value of each value of the column.
-
-        Raises PartitionValueError for a value that the format cannot have.
-        """
+        """Raises PartitionValueError for a value that the format cannot have."""
         if self.transform == "bucket":
             return buckets_of(column, self.buckets)
         if not (pa.types.is_date(self.type) or pa.types.is_timestamp(self.type)):
@@ -148,12 +121,7 @@ class FilePartition:
         return days if self.transform != "month" else _months(days)
 
     def logged(self, value: PartitionValue) -> str | None:
-        """Return the text of a value in a Delta log; None for NULL.
-
-        Example:
-            >>> FilePartition("at", pa.date32(), "month", 0, is_hidden=False).logged(682)
-            '2026-11'
-        """
+        """Return a value's text in a Delta log, such as `2026-11`; None for NULL."""
         if value is None:
             return None
         if self.transform == "month":
@@ -164,7 +132,6 @@ class FilePartition:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def scalar(self, value: PartitionValue) -> pa.Scalar:
-        """Return a value as the scalar of the table's column."""
         if self.transform == "month":
             return pa.scalar(self.logged(value), pa.string())
         if self._has_days:
@@ -172,10 +139,7 @@ class FilePartition:
         return pa.scalar(value, pa.int32() if self.transform == "bucket" else self.type)
 
     def value_of(self, logged: object) -> PartitionValue:
-        """Return the value that a reader of the log returned: the inverse of `scalar`, and of `logged` for a month.
-
-        Raises ValueError if it is no such value.
-        """
+        """The inverse of `scalar`, and of `logged` for a month. Raises ValueError."""
         if logged is None:
             return None
         if self.transform == "month":
@@ -193,7 +157,6 @@ class FilePartition:
 
 
 def partitioning_problem(partitions: Sequence[FilePartition], names: Sequence[str]) -> str | None:
-    """Return why a table with the named columns cannot have these file partitions; None if it can."""
     for partition in partitions:
         if partition.problem is not None:
             return partition.problem

@@ -1,5 +1,3 @@
-"""The refusal of settings by table that do not fit the table's columns."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,19 +10,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def refuse_unfit(table: TableSpec, numbers: Mapping[str, int]) -> None:
-    """Refuse settings that do not fit the columns.
-
-    Args:
-        table: the table under its settings.
-        numbers: the known numbers of the columns that are masked or left out, by name.
-
-    Raises:
-        ReservedColumnError: a column has the name of a column that the settings add.
-        OwnKeyError: the settings give the table a key that it cannot have.
-        ProtectedColumnError: the settings mask or omit a column that does not exist, was replaced by another column of
-            that name, or is part of the key.
-        PartitionColumnError: a column of `partition_by` does not exist, or has an unsuitable type.
-    """
+    """Raise ReservedColumnError, OwnKeyError, ProtectedColumnError or PartitionColumnError for unfit settings."""
     settings = table.settings
     if settings.key and table.key != settings.key:
         raise OwnKeyError.of(table.relation, settings.key)
@@ -60,10 +46,7 @@ def refuse_unfit(table: TableSpec, numbers: Mapping[str, int]) -> None:
 
 
 def with_file_partitions_of(table: TableSpec, last: TableSpec | None) -> TableSpec:
-    """Return a table with the file partitions of its last description, if its settings ask for the same partitions.
-
-    Their columns may have been renamed, while the settings still have the old names.
-    """
+    """Keep the last file partitions under the same settings: a renamed column has its old name in the settings."""
     is_same = last is not None and last.relation.relation_id == table.relation.relation_id
     if last is None or not is_same or last.settings.partition_by != table.settings.partition_by:
         return table

@@ -36,15 +36,12 @@ MORE: dict[Form, tuple[pa.Field, ...]] = {
         pa.field("_unchanged", _NAMES, nullable=False),
     ),
 }
-"""The columns that each form adds."""
 
 END: dict[Form, str] = {"marked": "_deleted_at", "history": "_valid_to_lsn"}
 """The column that is NULL in current rows."""
 
 
 class ReservedColumnError(LogicalRepError, ValueError):
-    """A column with the name of a column that logicalrep adds."""
-
     code = "COLUMN_RESERVED"
 
 
@@ -55,10 +52,7 @@ class CompanionDamagedError(LogicalRepError, RuntimeError):
 
 
 def with_extra_columns(schema: pa.Schema, form: Form, table: object, *, has_field_ids: bool = False) -> pa.Schema:
-    """Return the schema with the columns that a form adds; their field ids, if there are any, count from 1.
-
-    Raises ReservedColumnError if the table has a column of that name.
-    """
+    """Field ids of the added columns count from 1. Raises ReservedColumnError."""
     _refuse(schema.names, form, table)
     return pa.schema([*schema, *_more(form, has_field_ids=has_field_ids)])
 
@@ -78,7 +72,6 @@ def _refuse(names: Sequence[str], form: Form, table: object) -> None:
 
 
 def with_live_markers(rows: pa.RecordBatch, form: Form, *, has_field_ids: bool = False) -> pa.RecordBatch:
-    """Return loaded rows with the columns of their form: no row is deleted."""
     if form != "marked":
         return rows
     deleted, at = _more(form, has_field_ids=has_field_ids)

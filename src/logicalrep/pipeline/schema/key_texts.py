@@ -1,5 +1,3 @@
-"""The values of keys as PostgreSQL's texts, for queries and messages."""
-
 from __future__ import annotations
 
 import pyarrow as pa
@@ -14,7 +12,6 @@ _EPOCH_MICROSECONDS = _EPOCH_DAYS * 86_400_000_000
 
 
 def key_texts(table: TableSpec, keys: pa.Table) -> dict[str, list[str | None]]:
-    """Return the texts of keys by PostgreSQL's column names; `keys` has the columns of the key."""
     columns = {column.name: table.columns[column.ordinal] for column in table.written}
     return {columns[name].name: _texts(columns[name], keys.column(name)) for name in table.key_names}
 

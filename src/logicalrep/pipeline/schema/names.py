@@ -1,5 +1,3 @@
-"""The names of folders and columns at a destination."""
-
 from __future__ import annotations
 
 import re
@@ -14,22 +12,13 @@ _REFUSED = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
-    r"""Return a table's folder at its destination: schema and name as they are.
+    """Return a table's folder: schema and name, with some characters as `~` and two hexadecimal digits for each byte.
 
-    Some characters become `~` and two hexadecimal digits for each byte:
-
-    - `/`, `\`, control characters, and a leading dot;
-    - a `%` or `~` that would read as a code;
+    - slashes, control characters, a leading dot, and a `%` or `~` that would read as a code;
     - the `_` of `_delta_log` and `_logicalrep`, and the `~` before `history` or `changes` at the end of a name;
-    - the capitals of a schema, or of a name in its schema, that differs from a folder in `taken` only in case.
+    - capitals, if the name differs from a folder in `taken` only in case.
 
-    The code does not begin with `%`, as delta-rs and its users take `a%2Fb` in a path for `a/b`, another folder.
-
-    Example:
-        >>> table_folder(TableName("Odd Schema", 'Odd.Table "q"'))
-        'Odd Schema/Odd.Table "q"'
-        >>> table_folder(TableName("public", "a/b"))
-        'public/a~2Fb'
+    A code never begins with `%`: delta-rs and its users take `a%2Fb` in a path for `a/b`, another folder.
     """
     schema, name = _encoded(table.schema), _encoded(table.name)
     schemas = {other.partition("/")[0] for other in taken}
@@ -44,12 +33,7 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
 
 
 def companion_folder(folder: str, companion: str) -> str:
-    """Return the folder of a table's companion table. No table has it, as `table_folder` encodes such a `~`.
-
-    Example:
-        >>> companion_folder("public/orders", "history")
-        'public/orders~history'
-    """
+    """Return a name that no table has, as `table_folder` encodes such a `~`."""
     return f"{folder}~{companion}"
 
 
@@ -70,15 +54,8 @@ def _code(character: str) -> str:
 
 
 def column_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the stored table's name of each column.
-
-    The characters ` ,;{}()=`, tabs and line breaks become `_`. A name that is taken, also if it differs only in case,
-    gets `_2`, `_3` and so on at its end.
-
-    Example:
-        >>> column_names(["id", "ID", "unit price"])
-        {'id': 'id', 'ID': 'ID_2', 'unit price': 'unit_price'}
-    """
+    """Return the stored names: ` ,;{}()=`, tabs and line breaks become `_`, and a taken name (in any case) gets
+    `_2`."""
     stored_names: dict[str, str] = {}
     taken: set[str] = set()
     # Names without such characters come first, so that no changed name takes them.
@@ -88,18 +65,13 @@ def column_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def text_names(names: Collection[str], taken: Collection[str]) -> dict[str, str]:
-    """Return the name of the text column of each column, if the names `taken` are not free.
-
-    Example:
-        >>> text_names(["at", "on"], taken=["at", "on", "On_Text"])
-        {'at': 'at_text', 'on': 'on_text_2'}
-    """
+    """Return the name of each column's text column, such as `at_text`, or `at_text_2` if it is taken."""
     folded = {name.casefold() for name in taken}
     return {name: _free(f"{name}_text", folded) for name in names}
 
 
 def _free(base: str, taken: set[str]) -> str:
-    """Add a free name to `taken`, with a number at its end if necessary, and return it."""
+    """Add a free name to `taken`, and return it."""
     chosen, number = base, 2
     while chosen.casefold() in taken:
         chosen = f"{base}_{number}"

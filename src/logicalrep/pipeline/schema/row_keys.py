@@ -1,5 +1,3 @@
-"""The key of each row as one value, to find rows by it."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -10,14 +8,8 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def row_keys(table: TableSpec, rows: pa.Table) -> pa.Array:
-    """Return one value for each row: the values of two rows are equal if and only if their keys are.
-
-    A table without a key compares all columns; then NULL equals NULL, and NaN equals NaN.
-
-    Args:
-        table: the table with its key.
-        rows: rows with at least the key's columns.
-    """
+    """Return values that are equal if and only if the rows' keys are; without a key all columns, where NULL equals
+    NULL."""
     columns = [rows.column(name) for name in table.key_names]
     if table.key is not None and len(columns) == 1 and _is_plain(columns[0].type):
         return _whole(columns[0])

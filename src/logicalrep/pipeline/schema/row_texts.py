@@ -1,5 +1,3 @@
-"""Rows as texts, for columns of all types: texts are equal if and only if all values are."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,15 +10,12 @@ _NOTHING = pa.scalar(b"", _TEXT)
 
 
 def row_texts(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
-    """Return one text for each row of at least one column.
-
-    NULL equals NULL, NaN equals NaN, and 0 differs from -0. The texts are of Arrow's type large_binary.
-    """
+    """Return texts that are equal if and only if all values are: NULL equals NULL, NaN equals NaN, 0 differs from
+    -0."""
     return pc.binary_join_element_wise(*map(_delimited, columns), _NOTHING)
 
 
 def _delimited(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return the length and the text of each value, so that the joined texts of two different rows differ."""
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([_delimited(chunk) for chunk in column.chunks], _TEXT)
     texts = _texts(column)

@@ -14,14 +14,12 @@ from logicalrep_runtime.scalars import Lsn
 _Object = TypeVar("_Object")
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-"""A number that is not negative."""
 Number32 = Annotated[int, msgspec.Meta(ge=0, le=(1 << 32) - 1)]
-"""An OID, or another number of 32 bits."""
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Return the content of a JSON document. Raises ValueError for invalid JSON, or a text with a NUL character."""
+    """Raises ValueError for invalid JSON, or a text with a NUL character."""
     data = data.encode() if isinstance(data, str) else data
     if b"\\u0000" in data and _NUL.search(data):
         raise ValueError("a text of it has a character of code 0")
@@ -32,27 +30,17 @@ def parse_json(data: bytes | str) -> Any:
 
 
 def encode(value: object) -> bytes:
-    """Return a stored object as JSON in one line, which is written faster."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
 
 def plain(value: object) -> Any:
-    """Return the content of a stored object's JSON."""
     return msgspec.to_builtins(value, enc_hook=_plain)
 
 
 def decode(content: object, kind: type[_Object]) -> _Object:
-    """Return the stored object of a kind, from the content of its JSON.
+    """Raise ValueError for a value of another type, and for an absent or unknown key: dropping it could lose data.
 
     A dataclass must have slots: otherwise msgspec accepts an absent attribute if the class has a default.
-
-    Raises ValueError, with the path, for a value of another type, and for an absent or unknown key: a later version may
-    have written it, and dropping it could lose data.
-
-    Example:
-        >>> decode({"rows": "3", "estimate": 0, "snapshot_since": ""}, LoadProgress)
-        Traceback (most recent call last):
-        ValueError: Expected `int`, got `str` - at `$.rows`
     """
     try:
         value = msgspec.convert(content, kind, str_keys=True, dec_hook=_object)

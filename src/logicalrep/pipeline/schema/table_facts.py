@@ -1,5 +1,3 @@
-"""Facts in a table's description besides its columns: evidence of the catalog, and skipped commits."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -20,10 +18,7 @@ class TypePart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Facts of the catalog that show later what was written after the description.
-
-    An `xmin` is only compared with an earlier `xmin` of the same row: equal means that the row is unchanged.
-    """
+    """An `xmin` is only compared with an earlier `xmin` of the same row: equal means that the row is unchanged."""
 
     columns: tuple[tuple[int, str, int, int], ...]
     """The published columns as the server sends them: number, name, type's OID and modifier."""
@@ -38,8 +33,7 @@ class Evidence:
     links: tuple[tuple[int, int, int], ...]
     """The partitions at all levels: their OID, their parent's OID, and the `xmin` of the link."""
     labelled: tuple[tuple[int, int, int], ...]
-    """The columns with labels: number, enum type's OID, and where the labels are: 0 in the column or a domain, 1 in
-    arrays and ranges, 2 in composite types."""
+    """Number, enum type's OID, and place: 0 in the column or a domain, 1 in arrays and ranges, 2 in composite types."""
     key_indexes: tuple[tuple[int, int], ...]
     """The unique indexes over exactly the key's columns: the constraint's OID and 0, or the index's OID and `xmin`."""
     filled: tuple[int, ...]
@@ -51,11 +45,8 @@ class Evidence:
 
 
 class Skipped(NamedTuple):
-    """A commit whose changes of a table were skipped by `logicalrep skip`."""
-
     lsn: str
-    """The commit's LSN, such as `0/1A2B3C8`."""
+    """Such as `0/1A2B3C8`."""
     changes: int
-    """The number of its changes of the table."""
     at: str
-    """The time of the skip, ISO 8601 in UTC."""
+    """ISO 8601 in UTC."""

@@ -1,7 +1,4 @@
-"""The formats of stored tables, and the abilities of each format.
-
-Other folders than `formats/` ask for an ability, and never compare a format's name.
-"""
+"""The abilities of each format. Only `formats/` compares a format's name."""
 
 from __future__ import annotations
 
@@ -14,19 +11,13 @@ FormatName = Literal["delta", "iceberg"]
 
 @dataclass(frozen=True)
 class FormatAbilities:
-    """The abilities of a table format; the suite in `tests/pipeline/formats/test_every_format.py` checks them."""
-
     row_marks: str | None
-    """The format's name for marks of deleted rows beside a data file, for messages.
-
-    None if the format has no marks: then `write_mode` must be `copy-on-write`.
-    """
+    """The format's name for marks of deleted rows, for messages; None if only `copy-on-write` is possible."""
     has_field_ids: bool
     """Whether ids identify columns in data files: renaming or dropping a column rewrites no file."""
     hides_partitions: bool
     """Whether the format stores partition values in its metadata; otherwise they are columns of the table."""
     has_catalogs: bool
-    """Whether tables can be registered in a catalog."""
 
 
 FORMATS: Mapping[FormatName, FormatAbilities] = {
@@ -38,4 +29,3 @@ FORMATS: Mapping[FormatName, FormatAbilities] = {
     ),
 }
 DEFAULT_FORMAT: FormatName = "delta"
-"""The format unless an option names another."""

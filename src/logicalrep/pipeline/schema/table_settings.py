@@ -16,8 +16,6 @@ WriteMode = Literal["copy-on-write", "merge-on-read"]
 
 
 class ProtectedColumnError(LogicalRepError, ValueError):
-    """A column to mask or leave out that does not exist, was replaced, or is part of the key."""
-
     code = "COLUMN_PROTECTED"
 
 
@@ -28,7 +26,6 @@ class OwnKeyError(LogicalRepError, ValueError):
 
     @classmethod
     def of(cls, table: object, key: Sequence[str]) -> Self:
-        """Return the error of a table and the key in its settings."""
         return cls(
             f"the settings by table give {table} the key {', '.join(key)}: it needs REPLICA IDENTITY FULL, "
             "and a unique index of exactly these columns, all NOT NULL, that is valid, not deferrable and not partial"
@@ -50,29 +47,15 @@ class KeyNotSentError(LogicalRepError, ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableSettings:
-    """The settings of one table.
-
-    replicate reloads a table whose settings change, except for `write_mode` and `partition_by`.
-
-    Raises OptionError for settings that contradict each other:
-
-    - `append` together with `unrepresentable` other than `error`;
-    - a column that is both masked and left out;
-    - `merge-on-read` in a format without marks;
-    - impossible file partitions.
-
-    Example:
-        >>> TableSettings(unrepresentable="null")
-    """
+    """Settings stored with the table; all changes but of `write_mode` and `partition_by` reload it. Raises
+    OptionError."""
 
     unrepresentable: Literal["error", "null", "text"] = "error"
     """The result for values that the column's type cannot hold: an error, NULL, or NULL and a text column."""
     numeric: str = "text"
     """The type of columns of unbounded `numeric`: `text`, `double` or `decimal(p,s)`."""
     numeric_columns: Mapping[str, str] = field(default_factory=dict)
-    """The type of single columns of unbounded `numeric`."""
     deletes: Literal["hard", "soft"] = "hard"
-    """Whether replicate removes deleted rows, or marks them."""
     history: bool = False
     """Whether the companion table `~history` has every version of each row."""
     append: bool = False
@@ -82,7 +65,6 @@ class TableSettings:
     masked: Mapping[str, Mask] = field(default_factory=dict)
     """The columns whose values are written as a keyed hash of the server's text, or as NULL."""
     left_out: tuple[str, ...] = ()
-    """The columns that are not written."""
     mask_key: str | None = None
     """The check value of the hash key; None if no column is hashed."""
     origin: Literal["any", "none"] = "any"
@@ -120,7 +102,6 @@ class TableSettings:
 
     @property
     def protected(self) -> frozenset[str]:
-        """The names of the columns that are masked or left out."""
         return frozenset((*self.masked, *self.left_out))
 
     def writes(self, column: str) -> bool:
@@ -132,7 +113,6 @@ class TableSettings:
         return FORMATS[self.format]
 
     def number_type(self, column: str) -> str:
-        """Return the type of a column of unbounded `numeric`: `text`, `double` or `decimal(p,s)`."""
         return self.numeric_columns.get(column, self.numeric)
 
     def has_same_rows(self, other: TableSettings) -> bool:

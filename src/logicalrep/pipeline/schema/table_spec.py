@@ -1,5 +1,3 @@
-"""The description of a replicated table, which is stored in the properties of the stored table."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -32,8 +30,6 @@ from logicalrep_runtime.scalars import Oid
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
-    """A column of the stored table."""
-
     name: str
     type: pa.DataType
     ordinal: int
@@ -46,16 +42,12 @@ class WrittenColumn:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table of the server, and the form of its stored table."""
-
     relation: TableDescription
-    """The table with its published columns."""
     catalog: TypeCatalog
-    """The server catalog's facts about the types."""
     key: tuple[str, ...] | None
     """The columns that identify a row; None with REPLICA IDENTITY FULL if rows may be equal."""
     attnums: tuple[int, ...]
-    """The numbers of the columns on the server, which renaming does not change."""
+    """Renaming a column does not change its number."""
     files: tuple[tuple[int, int], ...]
     """The OID and the file number of the table, or of each partition: a rewrite changes the file number."""
     evidence: Evidence
@@ -69,13 +61,12 @@ class TableSpec:
     companion: Literal["history", "changes"] | None = None
     """The kind of a companion table: every version of rows, or all changes; None for the table itself."""
     type_parts: tuple[TypePart, ...] = ()
-    """The labels and attributes of the columns' types since its rows were loaded."""
     protected: tuple[tuple[int, str], ...] = ()
     """The numbers and names of the server's columns that are masked or left out."""
     skipped: tuple[Skipped, ...] = ()
     """The commits that were skipped since its rows were loaded."""
     comments: tuple[tuple[int, str], ...] = ()
-    """The comments on the server by column numbers; 0 for the table's comment."""
+    """By column numbers; 0 for the table's comment."""
     texts: tuple[int, ...] = ()
     """The numbers of the columns that have a text column, which is added for the first value that does not fit."""
     partitions: tuple[PartitionRule, ...] = ()
@@ -87,12 +78,10 @@ class TableSpec:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns with their types."""
         columns = Texts("utf-8", (), self.catalog).columns(self.relation)
         return tuple(replace(column, type=self.own_type(column.name, column.type)) for column in columns)
 
     def own_type(self, name: str, type_: ColumnType) -> ColumnType:
-        """Return the stored type of a column, from its type on the server."""
         number_type = self.settings.number_type(name)
         # Different numbers may be the same double.
         is_inexact = number_type == "double" and name in (self.key or ())
@@ -105,7 +94,6 @@ class TableSpec:
 
     @cached_property
     def written(self) -> tuple[WrittenColumn, ...]:
-        """The columns of the stored table: the server's columns and text columns."""
         refuses_all = self.settings.unrepresentable == "error"
         names = tuple(column_names(self.relation.names).values())
         numbered = list(zip(self.attnums, names, strict=True))
@@ -121,10 +109,7 @@ class TableSpec:
 
     @cached_property
     def lacking(self) -> frozenset[int]:
-        """The numbers of the columns whose types cannot hold all values.
-
-        Columns of the key are not among them: NULL would not identify a row.
-        """
+        """The numbers of the columns that cannot hold all values, except key columns: NULL would not identify a row."""
         numbered = zip(self.attnums, self.columns, strict=True)
         key = self.key or ()
         return frozenset(
@@ -132,24 +117,17 @@ class TableSpec:
         )
 
     def with_texts(self, numbers: Iterable[int]) -> TableSpec:
-        """Return the description with text columns for more columns, by their numbers; itself if nothing changes.
-
-        Only columns in `lacking` can have text columns, and only with `unrepresentable` = `text`.
-        """
+        """Only columns in `lacking` can have text columns, and only with `unrepresentable` = `text`."""
         chosen = {*self.texts, *numbers} & self.lacking if self.settings.unrepresentable == "text" else ()
         texts = tuple(sorted(chosen))
         return self if texts == self.texts else replace(self, texts=texts)
 
     def with_texts_of(self, names: Iterable[str]) -> TableSpec:
-        """Return the description with more text columns, for columns with these names on the server."""
         numbers = dict(zip(self.relation.names, self.attnums, strict=True))
         return self.with_texts(numbers[name] for name in names if name in numbers)
 
     def with_texts_like(self, other: TableSpec) -> TableSpec:
-        """Return the description with the text columns of another description.
-
-        Columns are matched by their numbers; in another table of the same name, by their names.
-        """
+        """Columns are matched by their numbers; in another table of the same name, by their names."""
         if other.relation.relation_id == self.relation.relation_id:
             return self.with_texts(other.texts)
         numbered = zip(other.attnums, other.relation.names, strict=True)
@@ -169,12 +147,10 @@ class TableSpec:
 
     @property
     def comment(self) -> str | None:
-        """The table's comment; None if it has none."""
         return dict(self.comments).get(0)
 
     @property
     def column_comments(self) -> dict[str, str]:
-        """The comments of columns by the names in the stored table."""
         comments = dict(self.comments)
         return {
             column.name: comments[number]
@@ -193,7 +169,7 @@ class TableSpec:
 
     @cached_property
     def file_partitions(self) -> tuple[FilePartition, ...]:
-        """The file partitions under the current columns. Raises PartitionColumnError if they do not fit the columns."""
+        """Raises PartitionColumnError if they do not fit the columns."""
         partitions: list[FilePartition] = []
         for transform, number, buckets in self.partitions:
             column = self.by_number.get((number, False))
@@ -209,7 +185,7 @@ class TableSpec:
 
     @cached_property
     def stored(self) -> pa.Schema:
-        """The schema of the stored table. Raises ReservedColumnError if two columns would have the same name."""
+        """Raises ReservedColumnError if two columns would have the same name."""
         return with_extra_columns(
             self.schema, self.form, self.relation.table, has_field_ids=self.settings.abilities.has_field_ids
         )
@@ -234,7 +210,6 @@ class TableSpec:
 
     @property
     def has_whole_old(self) -> bool:
-        """Whether PostgreSQL sends whole old rows."""
         return self.relation.replica_identity is ReplicaIdentity.FULL
 
     def has_protected(self, settings: TableSettings, numbers: Mapping[str, int]) -> bool:
@@ -246,12 +221,10 @@ class TableSpec:
 
     @property
     def nulled(self) -> frozenset[str]:
-        """The names of the server's columns that are masked as NULL."""
         return frozenset(name for name, mask in self.settings.masked.items() if mask == "nulled")
 
     @property
     def hashed(self) -> frozenset[str]:
-        """The names of the server's columns whose texts are hashed."""
         return frozenset(self.settings.masked) - self.nulled
 
     @cached_property
@@ -290,7 +263,6 @@ class TableSpec:
 
     @classmethod
     def from_json(cls, text: str) -> TableSpec:
-        """Return the description in a text of `to_json`."""
         content = parse_json(text)
         own = {name: decode(content.pop(name), kind) for name, kind in _STORED.items()}
         stored = decode(content, _StoredRelation)
@@ -338,4 +310,3 @@ class _StoredRelation:
 _STORED: dict[str, Any] = {
     name: kind for name, kind in get_type_hints(TableSpec).items() if name not in ("relation", "catalog", "attnums")
 }
-"""The types of the attributes that are stored under their names."""

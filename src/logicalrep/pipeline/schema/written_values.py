@@ -1,5 +1,3 @@
-"""The conversion of the server's rows to a stored table's columns, also of values that a type cannot hold."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -17,17 +15,7 @@ _WAY_OUT_OF_KEY = "the column is part of the key, which cannot be NULL: change t
 
 
 def written_values(table: TableSpec, column: WrittenColumn, rows: Rows, chosen: NDArray[np.int64]) -> pa.Array:
-    """Return the values of a column of the stored table, one for each row.
-
-    Args:
-        table: the table.
-        column: the column.
-        rows: the server's rows, with the table's columns.
-        chosen: the indexes of the rows that have the column.
-
-    Raises:
-        ColumnValueError: the column's type cannot hold the value of a chosen row, and the column refuses NULL.
-    """
+    """Raises ColumnValueError if the type cannot hold a chosen row's value, and the column refuses NULL."""
     source = table.columns[column.ordinal]
     if column.has_texts:
         texts = np.full(rows.values.num_rows, None, object)
@@ -41,10 +29,7 @@ def written_values(table: TableSpec, column: WrittenColumn, rows: Rows, chosen: 
 
 
 def unfit_counts(table: TableSpec, rows: Rows, chosen: NDArray[np.int64]) -> Counter[str]:
-    """Return the number of values in chosen rows that do not fit, by the names of their columns on the server.
-
-    Columns that refuse NULL are not counted: such a value is an error.
-    """
+    """Columns that refuse NULL are not counted: such a value is an error."""
     is_chosen = np.zeros(rows.values.num_rows, bool)
     is_chosen[chosen] = True
     names = {table.columns[column.ordinal].name for column in table.written if not column.refuses}

@@ -1,14 +1,9 @@
 """The comparison of one table: first sums of whole buckets of rows, then the rows of the buckets that differ.
 
-Both sides keep changing during the comparison. A bucket or key that was equal once is settled. `verify` reads differing
-keys again: the server's rows, then the destination's rows once the destination has caught up with that reading, then
-the server's rows again. A difference is proven if the destination's row differs between two readings of one version of
-the server's row that no transaction has touched: PostgreSQL sends a commit before other sessions can see it. If the
-server has no row, or the table has no key, an equal version does not prove that nothing happened in between. Then the
-difference is proven if no transaction has run, and counts as proven after several pairs of readings, once all
-transactions that ran at the first pair have ended.
-
-A row that changes all the time is equal if the destination's row equals any of many readings of the server's row.
+Both sides keep changing; what was equal once is settled. A difference is proven if the destination's row, caught up,
+differs between two readings of one untouched version of the server's row: PostgreSQL sends a commit before other
+sessions see it. Without a server's row or a key, it is proven if no transaction has run in between, or after several
+pairs of readings once all transactions of the first pair have ended.
 """
 
 from __future__ import annotations
@@ -44,7 +39,6 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
 _ENOUGH_READINGS = 5
-"""The number of pairs of readings after which a difference counts as proven."""
 _FEW = 200
 """The most differing keys for which `verify` reads the server's rows continuously from the second reading on."""
 _MOST_EXAMPLES = 10
@@ -61,7 +55,7 @@ class Comparison:
         patience: float,
         with_values: bool,
     ) -> None:
-        """Take both sides; `patience` is the seconds after which rows that still differ are undecided."""
+        """`patience`: the seconds after which rows that still differ are undecided."""
         self._name = name
         self._server = server
         self._destination = destination
@@ -94,8 +88,6 @@ class Comparison:
         return Verdict(self._name, "equal", self._rows)
 
     def _sums(self) -> tuple[Sums, Sums]:
-        """Return the sums of all rows of the server and of the destination, read at the same time."""
-
         stopping = threading.Event()
 
         def of_destination() -> Sums:
@@ -280,7 +272,6 @@ class _HeldRows:
 
 
 def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64], max_rows: int) -> Iterator[NDArray[np.int64]]:
-    """Yield buckets in groups of at most `max_rows` rows, unless one bucket has more."""
     ends = np.cumsum(counts[buckets])
     of_bucket = ends // max_rows
     for group in np.unique(of_bucket):
@@ -288,7 +279,6 @@ def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64], max_rows: int
 
 
 def _distance(server: Fingerprints, destination: Fingerprints, is_proven: NDArray[np.bool_], *, has_key: bool) -> int:
-    """Return the number of rows that differ; without a key, the differences in the numbers of equal rows."""
     if has_key:
         return int(is_proven.sum())
     return int(np.abs(server.counts - destination.counts)[is_proven].sum())

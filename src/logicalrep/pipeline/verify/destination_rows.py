@@ -1,5 +1,3 @@
-"""A destination's rows of a table, in the latest version of the stored table."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -17,21 +15,18 @@ from logicalrep.pipeline.verify.progress import UnsettledError
 
 
 def with_all_text_columns(table: TableSpec) -> TableSpec:
-    """Return the table with a text column for each column that may get one, as the server's rows have it."""
     return table.with_texts(table.lacking)
 
 
 class DestinationRows:
-    """The rows of the latest version of a stored table; each method opens the table anew."""
+    """Each method opens the table anew."""
 
     def __init__(self, tables: TableFormat, folder: str) -> None:
         self.storage, self._tables = tables.storage, tables
         self._folder = folder
         self.table: TableSpec = with_all_text_columns(self._open_table().table)
-        """The table with all text columns that it may get."""
 
     def all(self) -> Iterator[pa.Table]:
-        """Yield all rows, file by file."""
         stored = self._current()
         for file in stored.files.values():
             rows = self._rows(stored.table, file)

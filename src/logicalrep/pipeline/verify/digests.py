@@ -1,8 +1,4 @@
-"""Hashes of keys and of whole rows, and their sums by bucket of keys.
-
-Both sides' rows have equal Arrow values, because `verify` types copied rows as a load does; the hash of a row is the
-hash of its text (`row_texts`). Hashes are Python's own, keyed anew for each process, and so never stored.
-"""
+"""Hashes of keys and of whole rows, from `row_texts`: keyed anew for each process, and so never stored."""
 
 from __future__ import annotations
 
@@ -27,7 +23,6 @@ class Digests:
     keys: Hashes
     """The hash of each row's key; of the whole row if the table has no key."""
     rows: Hashes
-    """The hash of each whole row."""
 
     @property
     def buckets(self) -> NDArray[np.int64]:
@@ -39,7 +34,6 @@ def buckets_of(keys: Hashes) -> NDArray[np.int64]:
 
 
 def digests_of(table: TableSpec, rows: pa.Table | pa.RecordBatch) -> Digests:
-    """Return the hashes of rows with all columns of the table."""
     of_rows = _hashes([rows.column(name) for name in table.names])
     return Digests(key_hashes(table, rows) if table.key is not None else of_rows, of_rows)
 
@@ -55,7 +49,7 @@ def _hashes(columns: Sequence[pa.Array | pa.ChunkedArray]) -> Hashes:
 
 
 class Sums:
-    """The sum of the row hashes and the number of rows of each bucket, independent of the order of the rows."""
+    """Independent of the order of the rows."""
 
     def __init__(self) -> None:
         self.hashes: Hashes = np.zeros(BUCKETS, np.uint64)
@@ -76,8 +70,6 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """One side's rows by key: the sum of the row hashes, and the number of rows."""
-
     hashes: Hashes
     counts: NDArray[np.int64]
     versions: Hashes
@@ -87,16 +79,13 @@ class Fingerprints:
 
     @classmethod
     def none(cls, count: int) -> Fingerprints:
-        """Return the fingerprints of `count` keys without rows."""
         return cls(
             np.zeros(count, np.uint64), np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64)
         )
 
     def add(self, keys: Hashes, digests: Digests, versions: Sequence[str] | None = None) -> NDArray[np.bool_]:
-        """Add the rows with one of the sorted keys; return a mask of these rows.
-
-        A version is a text whose last word is the transaction that has changed or locked the row, or 0.
-        """
+        """Return a mask of added rows. A version's last word is the transaction that changed or locked the row, or
+        0."""
         indices = np.minimum(np.searchsorted(keys, digests.keys), len(keys) - 1)
         is_wanted: NDArray[np.bool_] = keys[indices] == digests.keys
         indices = indices[is_wanted]
@@ -110,10 +99,8 @@ class Fingerprints:
         return is_wanted
 
     def take(self, indices: NDArray[np.int64]) -> Fingerprints:
-        """Return the fingerprints of the chosen keys."""
         return Fingerprints(self.hashes[indices], self.counts[indices], self.versions[indices], self.touched[indices])
 
     def equal(self, other: Fingerprints) -> NDArray[np.bool_]:
-        """Return for each key whether both sides have equal rows."""
         is_equal: NDArray[np.bool_] = (self.hashes == other.hashes) & (self.counts == other.counts)
         return is_equal

@@ -25,7 +25,7 @@ _PAUSE = 0.25
 _ALONE = 3.0
 """The seconds without a reader of the slot after which no process replicates."""
 _PAGE, _HEADERS = 8192, (24, 40)
-"""The bytes of a WAL page, of its header, and of the header of a file's first page."""
+"""Bytes."""
 
 
 class UnsettledError(LogicalRepError, RuntimeError):
@@ -33,22 +33,18 @@ class UnsettledError(LogicalRepError, RuntimeError):
 
     code = "TABLE_UNDECIDED"
     may_pass = True
-    """Whether the comparison may be decided after more work of `logicalrep replicate`."""
+    """Whether more work of `logicalrep replicate` may decide it."""
 
 
 class StoppedError(UnsettledError):
-    """A stopped table."""
-
     may_pass = False
 
 
 class DestinationProgress:
-    """The progress of a destination's tables."""
-
     def __init__(
         self, settings: ConnectionSettings, connection: Connection, storage: Storage, identity: Identity
     ) -> None:
-        """Take the server, a session for this object alone, and the destination."""
+        """`connection` is for this object alone."""
         self._settings = settings
         self._connection = connection
         self._storage = storage
@@ -65,17 +61,14 @@ class DestinationProgress:
 
     @property
     def is_followed(self) -> bool:
-        """Whether a process reads the slot."""
         slot = find_slot(self._connection, self._identity.slot)
         return slot is not None and slot.active_pid is not None
 
     def wait(
         self, table: TableName, oid: int, lsn: Lsn, deadline: float, while_waiting: Callable[[], None] | None = None
     ) -> None:
-        """Wait until a table has every commit before an LSN; call `while_waiting` repeatedly.
-
-        Raises UnsettledError at the deadline (of `time.monotonic`), or if changes remain and no process replicates.
-        """
+        """Wait for every commit before an LSN. Raises UnsettledError at the `time.monotonic` deadline, or if nobody
+        reads."""
         alone_since: float | None = None
         while True:
             state = self.state(table)

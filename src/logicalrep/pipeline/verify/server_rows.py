@@ -32,8 +32,6 @@ _VERSION_OF_ROW = "tableoid::text || ' ' || xmin::text || ' ' || ctid::text || '
 
 @dataclass(frozen=True, slots=True)
 class ServerRowsAt:
-    """The server's rows of the given keys at one moment."""
-
     fingerprints: Fingerprints
     lsn: Lsn
     """Every commit that the reading sees begins before this LSN."""
@@ -42,12 +40,9 @@ class ServerRowsAt:
     next: int
     """The first transaction that had not begun. If it equals `oldest`, no transaction runs."""
     rows: list[pa.RecordBatch]
-    """The rows, if requested."""
 
 
 class ServerRows:
-    """The published rows of a table, read by sessions for this table alone."""
-
     def __init__(
         self,
         connection: Connection,
@@ -56,10 +51,7 @@ class ServerRows:
         publications: tuple[str, ...],
         key: MaskKey | None,
     ) -> None:
-        """Take the table as both sides have it, and two sessions for it alone: an error leaves them in any state.
-
-        `catalog_connection` queries the catalog while the other session reads. `key` hashes columns; None for none.
-        """
+        """Both sessions are for this table alone: an error leaves them in any state."""
         self._connection = connection
         self._catalog_connection = catalog_connection
         self._key = key
@@ -71,11 +63,8 @@ class ServerRows:
         self._with_version = replace(table, relation=described, attnums=(*table.attnums, 0))
 
     def all(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows.
-
-        Each part of the table's files is read in a snapshot of its own, so that no lock outlives the reading of a part.
-        Without a key, rows that move between parts could not be recognized: then one snapshot covers all parts.
-        """
+        """Each part is read in its own snapshot, so that no lock outlives it; without a key one snapshot covers all
+        parts."""
         if self._table.key is None:
             with self._take_moment():
                 for part in self._parts():
@@ -86,13 +75,7 @@ class ServerRows:
                 yield from self._typed(copy_rows(self._connection, part, self._catalog_connection), self._table)
 
     def read_keys(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> ServerRowsAt:
-        """Read the rows of keys in one snapshot.
-
-        Args:
-            hashes: the hashes of the keys, sorted.
-            keys: the keys themselves; None for a table without a key: all rows are read.
-            with_rows: whether to return the rows.
-        """
+        """Read in one snapshot. `keys` is None for a table without a key: all rows are read."""
         fingerprints = Fingerprints.none(len(hashes))
         rows: list[pa.RecordBatch] = []
         with self._take_moment() as (lsn, oldest, following):

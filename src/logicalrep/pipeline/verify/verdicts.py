@@ -13,31 +13,22 @@ Result = Literal["equal", "different", "undecided"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that differs."""
-
     kind: Literal["missing", "surplus", "changed"]
     """Whether the destination lacks the row, has a row that the server lacks, or has other values in it."""
     key: Mapping[str, str | None]
     """The key columns' values as PostgreSQL's text; empty for a table without a key."""
     server: Mapping[str, str | None] | None = None
-    """The server's row, if values were requested."""
     destination: Mapping[str, str | None] | None = None
-    """The destination's row, if values were requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of the comparison of one table."""
-
     table: TableName
     result: Result
     rows: int = 0
-    """The number of compared rows of the server."""
     differing: int = 0
     """The number of rows that are proven to differ."""
     is_least: bool = False
     """Whether `differing` is a lower bound."""
     examples: tuple[Difference, ...] = ()
-    """Some of the differing rows."""
     reason: str = ""
-    """The reason if the result is undecided."""

@@ -29,12 +29,9 @@ from logicalrep.transactions.table_names import TableName, table_name
 from logicalrep_runtime.errors import LogicalRepError
 
 _PAUSE = 1.0
-"""The seconds before another comparison of a table."""
 
 
 class VerifyError(LogicalRepError, RuntimeError):
-    """Tables that cannot be compared, with the reason."""
-
     code = "VERIFY_IMPOSSIBLE"
 
 
@@ -110,7 +107,6 @@ def _compare(
     patience: float,
     with_values: bool,
 ) -> Verdict:
-    """Compare a table; retry while it is loading."""
     deadline = time.monotonic() + patience
     while True:
         try:
