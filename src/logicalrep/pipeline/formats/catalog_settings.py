@@ -1,7 +1,4 @@
-"""The settings of an Iceberg catalog, and the names of tables in the catalog.
-
-A catalog maps a table's name to the table's last metadata, so that readers need no path.
-"""
+"""The settings of an Iceberg catalog, and the names of tables in the catalog."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ _KINDS: Mapping[str, Literal["sqlite", "postgresql", "rest", "glue"]] = {
     "glue": "glue",
 }
 _OWN = ("name", "allow_http")
-"""The options that replicate does not pass to the catalog's library."""
 _LONGEST_WORD = 5
 """Length of the longest parameter that errors may quote, such as a port; longer values may be secrets."""
 _LONGEST_NAME = 255
@@ -32,19 +28,12 @@ _LONGEST_NAME = 255
 
 
 class CatalogNameError(LogicalRepError, ValueError):
-    """Tables with equal names in the catalog, or with a name that is too long."""
-
     code = "CATALOG_NAME"
 
 
 @dataclass(frozen=True)
 class CatalogSettings:
-    """A catalog's URI and options. Raises OptionError for an invalid URI.
-
-    Example:
-        >>> CatalogSettings("postgresql://lake:secret@db/catalog")
-        CatalogSettings('postgresql://db/catalog')
-    """
+    """A catalog's URI and options. Raises OptionError for an invalid URI."""
 
     uri: str = field(repr=False)
     """`sqlite:///FILE`, `postgresql://…`, `https://…` for a REST catalog, or `glue://` with an optional region."""
@@ -70,7 +59,6 @@ class CatalogSettings:
 
     @classmethod
     def of(cls, uri: str | None, options: Mapping[str, str] | None) -> Self | None:
-        """Return the settings of a catalog; None without a URI."""
         return None if uri is None else cls(uri, options or {})
 
     @property
@@ -84,7 +72,6 @@ class CatalogSettings:
 
     @property
     def library_options(self) -> dict[str, str]:
-        """The options for pyiceberg."""
         return {name: value for name, value in self.options.items() if name not in _OWN}
 
     @property
@@ -97,7 +84,6 @@ class CatalogSettings:
 
     @property
     def shown(self) -> str:
-        """The URI for texts and stored files: without a user, a password or parameters."""
         return shown_uri(self.uri)
 
 
@@ -107,15 +93,7 @@ def shown_uri(uri: str) -> str:
 
 
 def catalog_name(folder: str) -> tuple[str, str]:
-    """Return the namespace and the name in a catalog of the table in a folder.
-
-    Both are parts of the folder in lower case, with `_` for each character that is no letter, digit or `_`: Glue and
-    Athena allow only lower case, and other catalogs split names at dots.
-
-    Example:
-        >>> catalog_name("Shop.EU/Order lines~history")
-        ('shop_eu', 'order_lines_history')
-    """
+    """Return namespace and name in a catalog of a folder: lower case and `_`, as Glue, Athena and others need."""
     schema, _, table = folder.partition("/")
     return _in_catalog(schema), _in_catalog(table)
 

@@ -12,7 +12,6 @@ from typing import Any
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 _LIST = "_removed.json"
-"""The list of removed files, in the table's folder."""
 _LEAST_AGE = 3600.0
 """Age in seconds from which a file that is in no version is an orphan of a commit that failed."""
 _SEARCH_AGAIN = 24 * 3600.0
@@ -21,8 +20,6 @@ _SEARCH_AGAIN = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class RemovedFile:
-    """A file that the last version does not need."""
-
     at: float
     """The time of the removal, in seconds since 1970."""
     path: str
@@ -30,13 +27,9 @@ class RemovedFile:
 
 
 class RemovedFiles:
-    """The existing files that the last version does not need, in the order of their removal.
-
-    Each format has a subclass, which knows the files that the format's commits removed.
-    """
+    """The existing files that the last version does not need, in the order of their removal."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        """Take the table's folder; `recall` finds the files that earlier processes removed."""
         self.storage = storage
         self.folder = folder
         self._files: deque[RemovedFile] = deque()
@@ -56,7 +49,6 @@ class RemovedFiles:
         return time.monotonic() - self._recalled < _SEARCH_AGAIN
 
     def add(self, file: RemovedFile) -> None:
-        """Add a removed file, unless it was added earlier."""
         if file.path in self._paths:
             return
         self._files.append(file)
@@ -64,12 +56,7 @@ class RemovedFiles:
         self._size += file.size
 
     def record_commit(self, previous: Mapping[str, int], current: Mapping[str, int]) -> None:
-        """Add the files that a commit removed, and forget the files that the last version needs again.
-
-        Args:
-            previous: the sizes of the files that the previous version needs, by their paths.
-            current: the sizes of the files that the last version needs, by their paths.
-        """
+        """Add the files that a commit removed, and forget the files that the last version needs again."""
         for path in previous.keys() - current.keys():
             self.add(RemovedFile(time.time(), path, previous[path]))
         self._forget_live(current.keys() - previous.keys())
@@ -90,10 +77,7 @@ class RemovedFiles:
         return written
 
     def has_surplus(self, live_bytes: int, keep_hours: float) -> bool:
-        """Return whether a file is due for deletion: it is older than `keep_hours`, or the files are too large.
-
-        `live_bytes` is the size of the last version's files.
-        """
+        """Return whether a file is older than `keep_hours`, or the files are too large beside `live_bytes`."""
         limits = self.storage.limits
         is_old = bool(self._files) and self._files[0].at < time.time() - keep_hours * 3600
         return is_old or self._size > limits.retained_factor * live_bytes + limits.retained_bytes
@@ -111,29 +95,15 @@ class RemovedFiles:
             self._size -= file.size
 
     def prepare_deletion(self, file: RemovedFile) -> bool:
-        """Prepare a file's deletion; return False if the file has to stay.
-
-        A file that stays is forgotten; the next search for orphans finds it again.
-        """
+        """Return False if the file has to stay: it is forgotten until the next search for orphans."""
         return True
 
     def save(self, version: int) -> None:
-        """Save the list, which has the removed files of all commits up to a version."""
         content = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
         self.storage.write(f"{self.folder}/{_LIST}", json.dumps(content).encode())
 
     def recall(self, version: int, live: Collection[str], used: Container[str], keep_hours: float) -> None:
-        """Find the files that earlier processes removed: from the list, from later commits, and old orphans.
-
-        Args:
-            version: the last version.
-            live: the paths of the last version's files.
-            used: the paths of all files that have to stay, including `live`.
-            keep_hours: the hours for which old versions can be read.
-
-        Raises DamagedError if a file of the last version is missing: an apparent orphan may be that file under another
-        name, so nothing is deleted.
-        """
+        """Find files that earlier processes removed. Raises DamagedError if a file of `live` is missing."""
         listed, removed = self.storage.parse(f"{self.folder}/{_LIST}", _parse_list) or (-1, [])
         removed += self.removed_since(listed, version)
         times = {path.removeprefix(f"{self.folder}/"): at for path, at in self.storage.times(self.folder).items()}

@@ -18,8 +18,6 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class WriterError(LogicalRepError, RuntimeError):
-    """A commit that another replicate process wrote meanwhile."""
-
     code = "DESTINATION_HAS_WRITER"
 
 
@@ -30,8 +28,6 @@ class ForeignTableError(LogicalRepError, RuntimeError):
 
 
 class LogDamagedError(LogicalRepError, RuntimeError):
-    """A table whose log or metadata cannot be read: replicate cannot commit to it."""
-
     code = "TABLE_LOG_DAMAGED"
 
 
@@ -60,17 +56,11 @@ class Position:
 
 @dataclass(frozen=True)
 class NewTable:
-    """The contents of a stored table in the commit that begins a load."""
-
     table: TableSpec
-    """The description of the table."""
     files: Sequence[DataFile]
     position: Position
-    """The position of the files."""
     load: str
-    """The load that the rows begin with."""
     keep_hours: float
-    """The hours for which old versions can be read."""
 
 
 class StoredTable(Protocol):
@@ -112,13 +102,11 @@ class StoredTable(Protocol):
     storage: Storage
     folder: str
     version: int
-    """The version of the last commit."""
     files: dict[str, DataFile]
     """The table's data files by path; a commit replaces the dict and never changes it in place."""
     load: str
     """The load that the rows began with."""
     table: TableSpec
-    """The description of the table."""
 
     @property
     def head(self) -> Head:
@@ -233,10 +221,7 @@ class StoredTable(Protocol):
 
 
 def last_application(stored: StoredTable, system_identifier: int, timeline: int) -> str | None:
-    """Return the application id of a server's last commit to a table, up to a timeline; None without a commit.
-
-    The table of another server, which a load replaces, has no such commit.
-    """
+    """Return a server's last application id up to a timeline; None without a commit, as in another server's table."""
     for number in range(timeline, -1, -1):
         application = application_id(system_identifier, number, stored.load)
         if stored.applied(application) is not None:

@@ -1,7 +1,4 @@
-"""The actions of a Delta table's log: written for a table and its files, and read as data files.
-
-Source: "Actions" in the Delta Transaction Log Protocol.
-"""
+"""The actions of a Delta table's log. Source: "Actions" in the Delta Transaction Log Protocol."""
 
 from __future__ import annotations
 
@@ -24,16 +21,12 @@ from logicalrep.pipeline.storage.storage import Storage
 
 Action = Mapping[str, object]
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
-"""The properties with the table's description, the load that the rows began with, and the stop reason."""
 _KEY = "logicalrep.key"
-"""The property with the names of the key columns, for readers."""
 VECTORS, _TIMES_WITHOUT_ZONE = "deletionVectors", "timestampNtz"
-"""The features of the Delta protocol that replicate uses."""
 _WRITES_VECTORS = "delta.enableDeletionVectors"
 
 
 def retention_properties(hours: float) -> dict[str, str]:
-    """Return the properties with the retention of a table's old versions, in hours."""
     duration = f"interval {int(hours * 3600)} seconds"
     return {"delta.deletedFileRetentionDuration": duration, "delta.logRetentionDuration": duration}
 
@@ -51,7 +44,6 @@ def protocol(table: TableSpec) -> Action:
 
 
 def unsupported_features(reader: DeltaTable) -> list[str]:
-    """Return the names of features that a table requires of readers, and that replicate does not support."""
     protocol = reader.protocol()
     if protocol.min_reader_version in (1, 3):
         return sorted(set(protocol.reader_features or ()) - {VECTORS, _TIMES_WITHOUT_ZONE})
@@ -69,14 +61,7 @@ def _has_ntz(type_: pa.DataType) -> bool:
 
 
 def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: int) -> Action:
-    """Return the metadata of a table: columns, comments, and properties including the description.
-
-    Args:
-        table: the description.
-        id_: the Delta table's id, which never changes.
-        properties: further properties.
-        at: the time, in milliseconds since 1970.
-    """
+    """Return the metadata of a table; `at` is in milliseconds since 1970, and the Delta table's `id_` never changes."""
     own = ("delta.dataSkipping", _WRITES_VECTORS, _KEY)
     configuration = {name: value for name, value in properties.items() if not name.startswith(own)}
     if table.marks_rows:
@@ -109,10 +94,7 @@ def _schema_string(table: TableSpec) -> str:
 
 
 def _statistics_properties(table: TableSpec) -> dict[str, str]:
-    """Return the properties that name the columns with bounds to all readers and writers of a table.
-
-    Writers refuse a table whose property names a partition column.
-    """
+    """Name the columns with bounds; writers refuse a table whose property names a partition column."""
     partitions = {partition.name for partition in table.file_partitions}
     columns = [name for name in statistics_columns(table.stored) if name not in partitions]
     if not columns:
@@ -160,7 +142,6 @@ def _vector(file: DataFile) -> Action:
 
 
 def stats(file: DataFile, partitions: Collection[str] = ()) -> str:
-    """Return a file's statistics as JSON for the log, without partition columns, whose values the log has elsewhere."""
     statistics, content = (
         file.statistics,
         {"numRecords": file.rows, **({} if file.vector is None else {"tightBounds": False})},
@@ -219,11 +200,7 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
 
 
 def _statistics(least: dict[str, Any], greatest: dict[str, Any], nulls: dict[str, int]) -> Statistics:
-    """Return a file's statistics, which are empty if an upper bound is doubtful.
-
-    delta-rs misreads some escapes of characters beyond U+FFFF, which other programs write, as lower characters: U+20000
-    as U+10000, and U+10FFFF, the end of a truncated text, as U+FFFFF.
-    """
+    """Return a file's statistics; none if an upper bound is doubtful: delta-rs misreads escapes beyond U+FFFF."""
     for name, value in greatest.items():
         if isinstance(value, str) and max(value, default="") > "\uffff":
             start, end = value[:-1], value[-1]
@@ -234,7 +211,6 @@ def _statistics(least: dict[str, Any], greatest: dict[str, Any], nulls: dict[str
 
 
 def _with_partition(file: DataFile, table: TableSpec, row: Mapping[str, Any], *, is_own: bool) -> DataFile:
-    """Return a file with its partition and the bounds of the partition columns, which the log's statistics lack."""
     if not table.file_partitions:
         return file
     partition = [

@@ -56,23 +56,18 @@ _URGENT_FACTOR = 2
 
 
 class DeltaLog(StoredTable):
-    """A replicated Delta table. Use `open` or `replace` to create an instance."""
-
     def __init__(self, storage: Storage, folder: str) -> None:
         self.storage, self.folder = storage, folder
         self.version, self.files, self.load = -1, {}, ""
         self._head = Head(-1, None)
         self.removed = DeltaRemovedFiles(storage, folder)
-        """The existing files that the last version does not need."""
         self.checkpoint = -1
-        """The version of the log's last checkpoint; -1 without a checkpoint."""
         self._writer = uuid.uuid4().hex
         self._applied: dict[str, int] = {}
         self._reader: DeltaTable | None = None
 
     @classmethod
     def open(cls, storage: Storage, folder: str, version: int | None = None) -> Self | None:
-        """Implement `DeltaTables.open`."""
         log = cls(storage, folder)
         with log._errors():
             try:
@@ -123,7 +118,6 @@ class DeltaLog(StoredTable):
 
     @classmethod
     def replace(cls, storage: Storage, folder: str, new: NewTable, previous: StoredTable | None) -> Self:
-        """Implement `DeltaTables.replace`."""
         assert previous is None or isinstance(previous, cls)
         stored = cls.open(storage, folder)
         if stored is not None and stored.load == new.load:
@@ -211,7 +205,6 @@ class DeltaLog(StoredTable):
         removed_table: TableSpec | None = None,
         changes_data: bool = True,
     ) -> None:
-        """Write a commit; `table` and `removed_table` describe added and removed files, by default `self.table`."""
         timestamp, added_spec, removed_spec = _now(), table or self.table, removed_table or self.table
         info = {
             "timestamp": timestamp,
@@ -257,13 +250,7 @@ class DeltaLog(StoredTable):
         return [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
 
     def _refuse_later_commits(self) -> NoReturn:
-        """Take the state of the later commits, and raise an error, as the refused commit does not follow them.
-
-        Raises:
-            StorageError: this process wrote the commits, or they left the rows unchanged: a retry continues from them.
-            DamagedError: another program has changed the rows.
-            WriterError: another replicate process has committed.
-        """
+        """Take the state of the later commits, and raise the error that `StoredTable` specifies for them."""
         uri = self.storage.uri_of(self.folder)
         foreign = self._follow_later_commits()
         if foreign is None:
@@ -275,10 +262,8 @@ class DeltaLog(StoredTable):
         )
 
     def _follow_later_commits(self) -> LoggedCommit | None:
-        """Take the state of the commits after the version; return a commit of another program, None without one.
-
-        A commit that changes the table is preferred. Raises WriterError for a commit of another replicate process.
-        """
+        """Take the later commits; return another program's if any. Raises WriterError for another replicate's
+        commit."""
         foreign: LoggedCommit | None = None
         last = self.version
         for version in self._versions_after(self.version):

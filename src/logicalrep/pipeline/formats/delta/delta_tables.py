@@ -11,8 +11,6 @@ from logicalrep.pipeline.storage.storage import Storage
 
 @dataclass(frozen=True)
 class DeltaTables(TableFormat):
-    """The Delta tables of a destination."""
-
     storage: Storage
 
     def open(self, folder: str, version: int | None = None) -> StoredTable | None:

@@ -1,7 +1,4 @@
-"""The descriptors of deletion vectors in a Delta table's log.
-
-Source: "Deletion Vector Descriptor Schema" in the Delta Transaction Log Protocol.
-"""
+"""Descriptors of deletion vectors. Source: "Deletion Vector Descriptor Schema" in the Delta protocol."""
 
 from __future__ import annotations
 
@@ -29,12 +26,10 @@ def _decoded(text: str) -> bytes:
 
 
 def vector_path(id_: uuid.UUID) -> str:
-    """Return the path of a file of vectors in a table's folder."""
     return f"deletion_vector_{id_}.bin"
 
 
 def descriptor(vector: DeletionVector) -> dict[str, object]:
-    """Return the log's descriptor of a vector: its bytes, or its location."""
     if vector.location is None:
         return {
             "storageType": "i",
@@ -56,14 +51,7 @@ def descriptor(vector: DeletionVector) -> dict[str, object]:
 
 
 def read_descriptor(fields: Mapping[str, Any], uri: str) -> DeletionVector:
-    """Return the vector of a descriptor.
-
-    Args:
-        fields: the descriptor.
-        uri: the table's URI: other programs may write the absolute path of a file of vectors.
-
-    Raises ValueError if the descriptor is invalid, or the vector is outside of the table's folder.
-    """
+    """Return a descriptor's vector. Raises ValueError if it is invalid, or outside of the table's folder."""
     kind, text, size = fields["storageType"], fields["pathOrInlineDv"], int(fields["sizeInBytes"])
     if kind == "i":
         return DeletionVector(int(fields["cardinality"]), _decoded(text)[:size])

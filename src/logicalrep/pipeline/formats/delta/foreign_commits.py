@@ -15,10 +15,7 @@ _HARMLESS = {"commitInfo", "txn", "domainMetadata", "checkpointMetadata"}
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommit:
-    """The facts of a commit that decide whether replicate can continue from it."""
-
     operation: str
-    """The operation's name, such as `OPTIMIZE`."""
     writer: str | None
     """The replicate process that wrote the commit; None for another program."""
     is_ours: bool
@@ -28,7 +25,6 @@ class LoggedCommit:
 
     @classmethod
     def of(cls, data: bytes) -> Self:
-        """Return the facts of a commit from the bytes of its log entry."""
         try:
             actions: list[dict[str, Any]] = [json.loads(line) for line in data.splitlines() if line.strip()]
         except ValueError:
@@ -49,7 +45,6 @@ class LoggedCommit:
 
 
 def _is_harmless(action: dict[str, Any]) -> bool:
-    """Return whether an action leaves rows, columns and the requirements of writers unchanged."""
     if action.keys() <= _HARMLESS:
         return True
     for kind in ("add", "remove"):

@@ -14,8 +14,6 @@ def commit_path(folder: str, version: int) -> str:
 
 
 class DeltaRemovedFiles(RemovedFiles):
-    """The removed files of a Delta table, which its log lists."""
-
     def removed_since(self, listed: int, version: int) -> list[RemovedFile]:
         files: list[RemovedFile] = []
         uri = self.storage.uri_of(self.folder)

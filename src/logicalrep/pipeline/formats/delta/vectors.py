@@ -23,18 +23,11 @@ from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 
 _VERSION = b"\x01"
-"""The first byte of a file of vectors."""
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 
 
 def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, DeletionVector]:
-    """Return the vectors of a table's version by the paths of the data files.
-
-    Raises:
-        MalformedFileError: the log is damaged.
-        DamagedError: an entry of the log is missing.
-        StorageError: the log cannot be read.
-    """
+    """Return the vectors by data file. Raises MalformedFileError, DamagedError (missing log entry), StorageError."""
     descriptors: dict[str, Mapping[str, Any] | None] = {}
     uri = storage.uri_of(folder)
     first, checkpoint = _last_checkpoint(storage, folder, version)
@@ -64,7 +57,6 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
 
 
 def _last_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int, list[str]]:
-    """Return the version after the last complete checkpoint up to a version, and the checkpoint's files."""
     parts: dict[tuple[int, int], list[str]] = {}
     for path in storage.list(f"{folder}/_delta_log"):
         match = _CHECKPOINT.fullmatch(path.rpartition("/")[2])

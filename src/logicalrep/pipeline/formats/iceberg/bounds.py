@@ -1,7 +1,4 @@
-"""The statistics of data files in manifests: bounds as bytes, by field id.
-
-Source: "Single-value serialization" in the Iceberg Table Spec.
-"""
+"""The statistics of data files in manifests. Source: "Single-value serialization" in the Iceberg Table Spec."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ _INT, _LONG = struct.Struct("<i"), struct.Struct("<q")
 
 
 def to_bounds(schema: pa.Schema, rows: int, statistics: Statistics) -> dict[str, Any]:
-    """Return statistics as arguments of a manifest's data file."""
     fields = {name: schema.field(name) for name in statistics.nulls}
     ids = {name: field_id(field) for name, field in fields.items()}
     return {
@@ -37,15 +33,7 @@ def from_bounds(
     *,
     is_own: bool,
 ) -> Statistics:
-    """Return the statistics of a file in a table's schema.
-
-    Args:
-        schema: the table's schema.
-        least: the lower bounds.
-        greatest: the upper bounds.
-        nulls: the numbers of nulls.
-        is_own: whether replicate wrote the file: bounds of other programs may be truncated texts.
-    """
+    """Return the statistics of a file. Bounds of other programs (not `is_own`) may be truncated texts."""
     fields = {field_id(field): field for field in schema if _has_bounds(field.type)}
     if not is_own:
         fields = {key: field for key, field in fields.items() if pa.types.is_integer(field.type)}

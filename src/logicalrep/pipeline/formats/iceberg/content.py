@@ -25,28 +25,18 @@ from logicalrep.pipeline.storage.storage import Storage
 
 @dataclass(frozen=True)
 class Content:
-    """The files of a version; paths are relative to the table's folder."""
-
     manifests: list[Manifest] = field(default_factory=list)
     files: dict[str, DataFile] = field(default_factory=dict)
-    """The data files, with their deleted rows as vectors."""
     sources: dict[str, frozenset[str]] = field(default_factory=dict)
     """The delete files with the deleted rows of each data file, by the path of the data file."""
 
     @classmethod
     def read(cls, storage: Storage, folder: str, manifest_list: str | None, table: TableSpec) -> Content:
-        """Return the content of the manifests in a manifest list; an empty content for None.
-
-        Raises:
-            ValueError: a manifest is damaged, has unsupported deletes, or has files outside of the table's folder.
-            DamagedError: a file is missing.
-            StorageError: a file cannot be read now.
-        """
+        """Return the content of a manifest list, empty for None. Raises ValueError for a damaged manifest."""
         return cls.of(storage, folder, read_manifests(storage, manifest_list), table)
 
     @classmethod
     def of(cls, storage: Storage, folder: str, manifests: list[Manifest], table: TableSpec) -> Content:
-        """Return the content of manifests, in the columns of a description. Raises the errors of `read`."""
         entries = [entry for manifest in manifests if not manifest.is_of_deletes for entry in manifest.entries]
         delete_entries = [entry for manifest in manifests if manifest.is_of_deletes for entry in manifest.entries]
         by_path = {path_of(storage, entry.data_file.file_path): entry for entry in entries}
@@ -84,11 +74,7 @@ class Content:
         added: Sequence[DataFile],
         removed: Sequence[DataFile],
     ) -> Content:
-        """Write the new manifests and delete files for added and removed files; return the resulting content.
-
-        An added file whose path the content has already has another vector, or other bounds. The manifests keep the old
-        bounds.
-        """
+        """Write manifests and deletes; an added file with an existing path has another vector, or other bounds."""
         storage = writer.storage
         removed_paths = {file.path for file in removed} - {file.path for file in added}
         files = {path: file for path, file in self.files.items() if path not in removed_paths}

@@ -30,8 +30,6 @@ _HINT = "metadata/version-hint.text"
 
 
 class FolderVersions(MetadataVersions):
-    """The versions of a table's metadata in its folder."""
-
     commits_snapshots = False
 
     def __init__(self, storage: Storage, folder: str) -> None:

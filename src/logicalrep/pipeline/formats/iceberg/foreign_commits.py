@@ -1,8 +1,4 @@
-"""The writer of an Iceberg table's version, and the changes of other programs.
-
-Programs that merge files, or expire snapshots, leave the rows as they are: their snapshots have the operation
-`replace`, or they write no snapshot. Source: "Snapshots" in the Iceberg Table Spec.
-"""
+"""Commits of other programs: with a `replace` snapshot or without a snapshot, the rows are the same."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from logicalrep.pipeline.formats.iceberg.metadata import VERSION, WRITER
 
 
 def writer_of(metadata: TableMetadata, version: int) -> str | None:
-    """Return the replicate process that wrote a version; None for another program."""
     is_ours = metadata.properties.get(VERSION) == str(version)
     return metadata.properties.get(WRITER, "") if is_ours else None
 

@@ -60,17 +60,13 @@ from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError
 from logicalrep_runtime.scalars import Lsn
 
 PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
-"""The property with the number of earlier metadata versions that stay."""
 
 
 class IcebergTable(StoredTable):
-    """A replicated Iceberg table. Use `open` or `replace` to create an instance."""
-
     def __init__(self, storage: Storage, folder: str, metadata_versions: MetadataVersions) -> None:
         self.storage, self.folder, self._versions = storage, folder, metadata_versions
         self.version, self.files, self.load = 0, {}, ""
         self.removed = IcebergRemovedFiles(storage, folder, self._expire)
-        """The existing files that the last version does not need."""
         self._protected = ProtectedFiles(storage, folder)
         self._writer = uuid.uuid4().hex
         self._last: MetadataVersion | None = None
@@ -85,7 +81,6 @@ class IcebergTable(StoredTable):
     def open(
         cls, storage: Storage, folder: str, metadata_versions: MetadataVersions, version: int | None = None
     ) -> Self | None:
-        """Implement `IcebergTables.open`."""
         table = cls(storage, folder, metadata_versions)
         try:
             if version is not None and table._take_old(version):
@@ -151,7 +146,6 @@ class IcebergTable(StoredTable):
         new: NewTable,
         previous: StoredTable | None,
     ) -> Self:
-        """Implement `IcebergTables.replace`."""
         assert previous is None or isinstance(previous, cls)
         stored = cls.open(storage, folder, metadata_versions)
         if stored is not None and stored.load == new.load:
@@ -243,7 +237,6 @@ class IcebergTable(StoredTable):
         operation: Operation | None = None,
         has_snapshot: bool = False,
     ) -> None:
-        """Write the files of a commit, then commit them as the next version of the metadata."""
         if self._versions.commits_snapshots and self._last is not None:
             # A catalog does not refuse a commit for branches, tags and settings that other programs changed meanwhile.
             self.refuse_unknown_commits()
@@ -306,13 +299,7 @@ class IcebergTable(StoredTable):
         self._refuse(self._versions.follow(self._last))
 
     def _refuse(self, followed: LaterCommits) -> NoReturn:
-        """Take the state of the later commits, and raise an error, as the refused commit does not follow them.
-
-        Raises:
-            StorageError: this process wrote the commits, or they left the rows unchanged: a retry continues from them.
-            DamagedError: another program has changed the rows.
-            WriterError: another replicate process has committed.
-        """
+        """Take the state of the later commits, and raise the error that `StoredTable` specifies for them."""
         uri = self.storage.uri_of(self.folder)
         self._adopt(followed)
         if not followed.is_foreign:
@@ -382,10 +369,7 @@ class IcebergTable(StoredTable):
         self._versions.maintain(max(time.time() - keep_hours * 3600, self.removed.deleted_until))
 
     def _expire(self, until: float) -> NeededFiles:
-        """Remove main's snapshots that need files removed up to a time, in seconds since 1970.
-
-        Return the files that the remaining snapshots protect.
-        """
+        """Remove main's snapshots superseded up to a time, in seconds since 1970; return the protected files."""
         assert self._last is not None
         if expired_snapshots(self._last.metadata, until, self._keep_hours, self.storage.limits.snapshots):
             self._write([], [], None, expired_until=until)

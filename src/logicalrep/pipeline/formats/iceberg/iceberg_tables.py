@@ -24,28 +24,19 @@ _METADATA = re.compile(r"(.+)/metadata/[^/]*\.metadata\.json")
 
 @dataclass(frozen=True)
 class IcebergTables(TableFormat):
-    """The Iceberg tables of a destination. Use `in_folders` or `in_catalog` to create an instance."""
+    """Use `in_folders` or `in_catalog` to create an instance."""
 
     storage: Storage
     versions: Callable[[str], MetadataVersions]
-    """Returns the metadata versions of the table in a folder."""
     remove_entry: Callable[[str], None] = lambda folder: None
-    """Removes the catalog's entry of the table in a folder."""
 
     @classmethod
     def in_folders(cls, storage: Storage) -> IcebergTables:
-        """Return the tables of a destination without a catalog."""
         return cls(storage, lambda folder: FolderVersions(storage, folder))
 
     @classmethod
     def in_catalog(cls, storage: Storage, settings: CatalogSettings, *, creates: bool = False) -> IcebergTables:
-        """Return the tables of a destination in a catalog. Raises CatalogError if the catalog does not answer.
-
-        Args:
-            storage: the destination.
-            settings: the catalog.
-            creates: whether to create the catalog's own tables in an empty SQL catalog.
-        """
+        """`creates` creates an SQL catalog's own tables. Raises CatalogError if the catalog does not answer."""
         catalog = connect(settings, storage, creates=creates)
 
         def drop_entry(folder: str) -> None:

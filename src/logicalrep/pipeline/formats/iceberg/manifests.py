@@ -42,25 +42,16 @@ _CODEC: Literal["deflate"] = "deflate"
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest and its entries without removed files."""
-
     file: ManifestFile
     entries: tuple[ManifestEntry, ...]
 
     @property
     def is_of_deletes(self) -> bool:
-        """Whether the manifest lists delete files."""
         return bool(self.file.content == ManifestContent.DELETES)
 
 
 def read_manifests(storage: Storage, manifest_list: str | None) -> list[Manifest]:
-    """Return the manifests in a manifest list; no manifests for None.
-
-    Raises:
-        ValueError: a manifest or the list is damaged.
-        DamagedError: a manifest or the list is missing.
-        StorageError: a manifest or the list cannot be read now.
-    """
+    """Return a list's manifests, none for None. Raises ValueError if one is damaged, DamagedError, StorageError."""
     if manifest_list is None:
         return []
     files = StorageFiles(storage)
@@ -77,7 +68,6 @@ def read_manifests(storage: Storage, manifest_list: str | None) -> list[Manifest
 def manifest_data_file(
     storage: Storage, folder: str, table: TableSpec, file: DataFile, spec_id: int
 ) -> ManifestDataFile:
-    """Return a data file as an argument of a manifest's entry."""
     return ManifestDataFile.from_args(
         content=DataFileContent.DATA,
         file_path=location(storage, f"{folder}/{file.path}"),
@@ -105,7 +95,6 @@ class ManifestWriter:
 
     storage: Storage
     folder: str
-    """The folder of the table's metadata."""
     metadata: TableMetadata
     """The table's metadata with the schema and the partition spec of the new files."""
     snapshot_id: int
@@ -127,14 +116,7 @@ class ManifestWriter:
         *,
         of_deletes: bool,
     ) -> list[Manifest]:
-        """Write the new manifests of one kind for added and removed files; return all manifests of this kind.
-
-        Args:
-            manifests: the current manifests of this kind.
-            added: the new files.
-            removed: the locations of the removed files.
-            of_deletes: whether the manifests list delete files.
-        """
+        """Write the new manifests of one kind; return all of this kind. `removed` has locations."""
         touched = [
             manifest
             for manifest in manifests

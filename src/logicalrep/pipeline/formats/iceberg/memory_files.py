@@ -11,7 +11,6 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStrea
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 ZIPPED = ".gz.metadata.json"
-"""The suffix of metadata files that are compressed by gzip."""
 
 
 def unzipped(data: bytes, most_bytes: int) -> bytes:
@@ -42,8 +41,6 @@ def path_of(storage: Storage, uri: str) -> str:
 
 
 class FileToMemory(OutputFile):
-    """A file that is written to memory; `data` has its bytes after it is closed."""
-
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
         self.data = b""
@@ -74,8 +71,6 @@ class _StreamToMemory(io.BytesIO):
 
 
 class FileToStorage(FileToMemory):
-    """A file at a path of a destination, durable after it is closed."""
-
     def __init__(self, uri: str, storage: Storage, path: str) -> None:
         super().__init__(uri)
         self._storage, self._path = storage, path
@@ -100,12 +95,7 @@ class _FileInMemory(InputFile):
 
 
 class StorageFiles(FileIO):
-    """The files of a destination, for reading.
-
-    Raises:
-        DamagedError: a file is missing.
-        StorageError: a file cannot be read now.
-    """
+    """The files of a destination, for reading. Raises DamagedError for a missing file, and StorageError."""
 
     def __init__(self, storage: Storage) -> None:
         super().__init__()

@@ -31,9 +31,7 @@ from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage
 
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
-"""The properties with the table's description, the load that the rows began with, and the stop reason."""
 WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalrep.applied"
-"""The properties with the writing process and the number of replicate's last version, and with the applied LSNs."""
 
 
 def metadata_path(folder: str, version: int) -> str:
@@ -41,10 +39,7 @@ def metadata_path(folder: str, version: int) -> str:
 
 
 def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
-    """Return the metadata in a file at the destination, which some catalogs compress; None if the file is missing.
-
-    Raises MalformedFileError if the file is damaged, and StorageError if it cannot be read now.
-    """
+    """Return metadata, maybe compressed; None without the file. Raises MalformedFileError and StorageError."""
     data = storage.read(path)
     if data is None:
         return None
@@ -57,7 +52,6 @@ def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
 
 
 def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:
-    """Return a table's schema, with the field ids of its files and the comments on its columns."""
     fields = pyarrow_to_schema(file_schema(table.stored)).fields
     comments = table.column_comments
     described = (field.model_copy(update={"doc": comments.get(field.name)}) for field in fields)
@@ -65,7 +59,6 @@ def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:
 
 
 def new_metadata(storage: Storage, folder: str, table: TableSpec) -> TableMetadata:
-    """Return the metadata of a new table before its first version."""
     schema, spec = iceberg_schema(table, 0), partition_spec(table, [], 0)
     values: dict[str, Any] = {
         "location": location(storage, folder),
@@ -82,7 +75,6 @@ def new_metadata(storage: Storage, folder: str, table: TableSpec) -> TableMetada
 
 
 def schema_updates(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]:
-    """Return the updates that give a table the schema of a description; none if the table has the schema."""
     table_schema = iceberg_schema(table, 0)
     if metadata.schema().fields == table_schema.fields:
         return []
@@ -101,16 +93,7 @@ def _current(schema_id: int) -> TableUpdate:
 def snapshot_updates(
     storage: Storage, metadata: TableMetadata, schema_id: int, snapshot_id: int, manifest_list: str, summary: Summary
 ) -> list[TableUpdate]:
-    """Return the updates that add a snapshot and make it main's last snapshot, with a later time than all others.
-
-    Args:
-        storage: the destination.
-        metadata: the current metadata.
-        schema_id: the id of the rows' schema.
-        snapshot_id: the id of the new snapshot.
-        manifest_list: the path of the snapshot's manifest list.
-        summary: the snapshot's summary.
-    """
+    """Return the updates that make a snapshot main's last, with a later time than all others."""
     values: dict[str, Any] = {
         "snapshot-id": snapshot_id,
         "parent-snapshot-id": metadata.current_snapshot_id,
@@ -133,7 +116,6 @@ def next_sequence_number(metadata: TableMetadata) -> int:
 
 
 def retention_properties(hours: float) -> dict[str, str]:
-    """Return the properties that make other programs keep old versions for the given hours."""
     return {"history.expire.max-snapshot-age-ms": str(int(hours * 3_600_000)), "gc.enabled": "false"}
 
 
@@ -146,17 +128,7 @@ def commit_summary(
     position: Position | None,
     own: Mapping[str, str],
 ) -> Summary:
-    """Return the summary of a commit's snapshot.
-
-    Args:
-        operation: the operation of the commit; None to choose append or overwrite.
-        added: the files that the commit adds.
-        removed: the files that the commit removes.
-        previous_files: all files before the commit, by path.
-        files: all files after the commit, by path.
-        position: the position of the files; None for the same rows.
-        own: the properties that let replicate find its own commits.
-    """
+    """Return a commit's summary; `operation` None chooses append or overwrite, `position` None means the same rows."""
     new = [file for file in added if file.path not in previous_files]
     deleted = [file for file in removed if file.path not in files]
     if operation is None:

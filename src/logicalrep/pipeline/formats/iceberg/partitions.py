@@ -24,10 +24,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def partition_spec(table: TableSpec, specs: Sequence[PartitionSpec], spec_id: int) -> PartitionSpec:
-    """Return the spec of a table's file partitions: an existing spec, or a new spec with the id `spec_id`.
-
-    Raises PartitionColumnError if a column has the name of a partition field.
-    """
+    """Return an existing or a new spec. Raises PartitionColumnError if a column is named as a partition field."""
     spec_fields = [field for spec in specs for field in spec.fields]
     first = max((field.field_id for field in spec_fields), default=PARTITION_FIELD_ID_START - 1) + 1
     fields = [
@@ -44,7 +41,6 @@ def partition_spec(table: TableSpec, specs: Sequence[PartitionSpec], spec_id: in
 
 
 def spec_updates(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]:
-    """Return the updates that give a table the spec of a description; none if the table has the spec."""
     number = max(spec.spec_id for spec in metadata.partition_specs) + 1
     spec = partition_spec(table, metadata.partition_specs, number)
     if spec.spec_id == metadata.default_spec_id:
@@ -55,7 +51,6 @@ def spec_updates(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]
 
 
 def has_current_spec(metadata: TableMetadata, table: TableSpec) -> bool:
-    """Return whether the metadata's default spec is the spec of a description."""
     spec = partition_spec(table, metadata.partition_specs, -1)
     return spec.spec_id == metadata.default_spec_id
 

@@ -1,7 +1,4 @@
-"""Position deletes: files that list deleted rows of data files by path and row number.
-
-Source: "Position Delete Files" in the Iceberg Table Spec.
-"""
+"""Position deletes: rows by path and number. Source: "Position Delete Files" in the Iceberg Table Spec."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_er
 from logicalrep.pipeline.storage.storage import Storage, first_line
 
 _PATH, _POSITION = 2147483546, 2147483545
-"""The field ids of the two columns."""
 _SCHEMA = pa.schema(
     [
         pa.field("file_path", pa.string(), False, {b"PARQUET:field_id": str(_PATH).encode()}),
@@ -34,7 +30,6 @@ _SCHEMA = pa.schema(
 
 
 def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec_id: int) -> ManifestDataFile:
-    """Write the deleted rows of data files of one partition to one durable file."""
     rows = {location(storage, f"{folder}/{file.path}"): _numbers(storage, folder, file) for file in files}
     names = sorted(rows)
     paths = pa.array(names).take(pa.array(np.repeat(np.arange(len(names)), [len(rows[uri]) for uri in names])))
@@ -64,8 +59,6 @@ def _numbers(storage: Storage, folder: str, file: DataFile) -> NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Deleted:
-    """The deleted rows of a data file."""
-
     rows: NDArray[np.int64]
     sources: frozenset[str]
     """The paths of the delete files that together list these rows."""
@@ -74,18 +67,7 @@ class Deleted:
 def read_deletes(
     storage: Storage, entries: Sequence[ManifestEntry], data: Mapping[str, ManifestEntry]
 ) -> dict[str, Deleted]:
-    """Return the deleted rows by the path of the data file.
-
-    Args:
-        storage: the destination.
-        entries: the entries of delete files.
-        data: the entries of the data files, by their paths at the destination.
-
-    Raises:
-        ValueError: a delete file has an unsupported kind, or is damaged.
-        DamagedError: a delete file is missing.
-        StorageError: a delete file cannot be read now.
-    """
+    """Return deleted rows by data file. Raises ValueError for a damaged or unsupported file, and DamagedError."""
     deleted: dict[str, Deleted] = {}
     for entry in sorted(entries, key=lambda entry: entry.sequence_number or 0):
         file = entry.data_file

@@ -29,15 +29,7 @@ _DEFAULT_AGE = 5 * 24 * 3_600_000
 
 
 def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: float | None, most: int) -> set[int]:
-    """Return the ids of the snapshots that the next commit removes.
-
-    Args:
-        metadata: the metadata of the last version.
-        until: a time in seconds since 1970, to remove the snapshots superseded up to it; None to remove the snapshots
-            that are too old or too many.
-        keep_hours: the hours for which snapshots stay; None while they are unknown.
-        most: the number of main's snapshots from which every second snapshot of the older half is removed.
-    """
+    """Return snapshots superseded up to `until`, in seconds since 1970; with None, the too old or too many."""
     if until is not None:
         return superseded(metadata, until * 1000)
     expired = surplus_snapshots(metadata, most)
@@ -84,11 +76,7 @@ def expiry(metadata: TableMetadata, snapshot_ids: Collection[int]) -> list[Table
 
 
 def _line_of_main(metadata: TableMetadata) -> list[Snapshot]:
-    """Return the snapshots that once were main's last snapshot, in order.
-
-    The removal of a snapshot interrupts the line of parents, and catalogs forget earlier entries of the log. So all
-    snapshots that replicate wrote count too: they are all main's.
-    """
+    """Return the snapshots that replicate wrote or that the log has: parents and log alone have gaps."""
     line = {snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.current_snapshot_id)}
     line |= {entry.snapshot_id for entry in metadata.snapshot_log}
     line |= {
@@ -145,20 +133,16 @@ class NeededFiles:
         return not self.is_known or path in self.paths
 
     def including(self, paths: Iterable[str]) -> Self:
-        """Return these files and further files."""
         return replace(self, paths=self.paths.union(paths))
 
 
 class ProtectedFiles:
-    """The files of snapshots outside of main's line or needed by references. Each snapshot is read once."""
-
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder = storage, folder
         self._by_snapshot: dict[int, frozenset[str]] = {}
         self._last: tuple[TableMetadata, NeededFiles] | None = None
 
     def of(self, metadata: TableMetadata) -> NeededFiles:
-        """Return the files that the metadata's snapshots protect. Raises StorageError if they cannot be read now."""
         if self._last is None or self._last[0] is not metadata:
             self._last = metadata, self._read(metadata)
         return self._last[1]

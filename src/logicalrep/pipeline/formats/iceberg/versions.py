@@ -16,18 +16,13 @@ from pyiceberg.table.update import TableUpdate
 
 @dataclass(frozen=True)
 class MetadataVersion:
-    """A version of a table's metadata."""
-
     number: int
     metadata: TableMetadata
     name: str
-    """The version's name in errors."""
 
 
 @dataclass(frozen=True)
 class LaterCommits:
-    """The commits since a version."""
-
     last: MetadataVersion | None
     """The last version; None if the table does not exist."""
     writers: frozenset[str] = frozenset()

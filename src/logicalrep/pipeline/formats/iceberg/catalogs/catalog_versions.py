@@ -60,8 +60,6 @@ _ROWS = "another program has changed its rows"
 
 
 class CatalogVersions(MetadataVersions):
-    """The versions of the metadata of a destination's table in a catalog."""
-
     commits_snapshots = True
 
     def __init__(self, settings: CatalogSettings, catalog: Catalog, storage: Storage, folder: str) -> None:
@@ -83,10 +81,7 @@ class CatalogVersions(MetadataVersions):
         return next((version for version in own_versions if version.number == number), None)
 
     def _earlier(self, metadata: TableMetadata) -> Iterator[MetadataVersion]:
-        """Yield the versions before the given metadata, latest first, until a file is missing.
-
-        Each version names some earlier versions. A file that no version names belongs to a commit that failed.
-        """
+        """Yield the earlier versions, latest first; a file that no version names belongs to a commit that failed."""
         log = list(metadata.metadata_log)
         while log:
             path = self._path(log.pop().metadata_file)
@@ -256,13 +251,11 @@ def _version_of(metadata: TableMetadata, name: str) -> MetadataVersion:
 
 
 def _is_own(version: MetadataVersion) -> bool:
-    """Return whether replicate's commit with a version's number wrote the version's rows."""
     current = version.metadata.current_snapshot()
     return current is not None and _writer_of(current) is not None and _number_of(current) == version.number
 
 
 def _requirements(start: TableMetadata) -> tuple[TableRequirement, ...]:
-    """Return the requirements that make the catalog refuse a second writer and other programs' changes."""
     return (
         AssertTableUUID(uuid=start.table_uuid),
         AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": start.current_snapshot_id}),
@@ -272,7 +265,6 @@ def _requirements(start: TableMetadata) -> tuple[TableRequirement, ...]:
 
 
 def _creation_updates(start: TableMetadata) -> list[TableUpdate]:
-    """Return the updates that create a table with the field ids of the metadata."""
     return [
         AssignUUIDUpdate(uuid=start.table_uuid),
         UpgradeFormatVersionUpdate.model_validate({"format-version": start.format_version}),
@@ -291,7 +283,6 @@ def _ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 
 def _writer_of(snapshot: Snapshot) -> str | None:
-    """Return the replicate process that wrote a snapshot; None for another program."""
     return None if snapshot.summary is None else snapshot.summary.additional_properties.get(WRITER)
 
 

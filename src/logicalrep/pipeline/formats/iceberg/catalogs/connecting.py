@@ -1,7 +1,4 @@
-"""The connection to an Iceberg catalog, by pyiceberg, with timeouts for a silent catalog.
-
-SQL catalogs and Glue leave the metadata files to their clients: replicate reads and writes them by `Storage`.
-"""
+"""Connections to Iceberg catalogs by pyiceberg; `Storage` reads and writes the metadata files of SQL and Glue."""
 
 from __future__ import annotations
 
@@ -44,7 +41,6 @@ PATIENCE: dict[str, float] = {"connect": 10.0, "answer": 60.0}
 """Timeouts for a silent catalog, in seconds."""
 _TRIES_OF_GLUE = 3
 _CLASS_OF_LOCATIONS = "write.py-location-provider.impl"
-"""The table property that names a class for pyiceberg to call at a commit."""
 _DESTINATION, _STORE_OPTION = "logicalrep.to", "logicalrep.store."
 _LIBRARIES = ("pyiceberg", "sqlalchemy", "requests", "urllib3", "botocore", "psycopg", "sqlite3", "pydantic_core")
 _PERMANENT = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthError, UnauthorizedError)
@@ -52,14 +48,10 @@ _PERMANENT = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthErr
 
 
 class CatalogError(StorageError):
-    """A catalog that does not answer, or refuses a request; the text quotes the reason."""
-
     code = "CATALOG_NOT_REACHED"
 
 
 class InvalidCatalogError(CatalogError):
-    """A catalog that can never be used."""
-
     code = "CATALOG_INVALID"
     may_pass = False
 
@@ -68,7 +60,6 @@ class CatalogFiles(FileIO):
     """The adapter for pyiceberg's catalogs to files of a destination."""
 
     def __init__(self, properties: dict[str, str]) -> None:
-        """Take the catalog's properties, which include the destination's URI and options."""
         super().__init__(properties)
         options = {
             name.removeprefix(_STORE_OPTION): value
@@ -94,17 +85,7 @@ def _storage(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
 
 
 def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = False) -> Catalog:
-    """Connect to a catalog with tables of a destination.
-
-    Args:
-        settings: the catalog.
-        storage: the destination.
-        creates: whether to create the catalog's own tables in an empty SQL catalog.
-
-    Raises:
-        CatalogError: the catalog does not answer, or is empty.
-        InvalidCatalogError: the catalog refuses the credentials, or a library for the catalog is not installed.
-    """
+    """Connect to a catalog; `creates` creates an SQL catalog's own tables. Raises CatalogError, InvalidCatalogError."""
     properties = {
         **settings.library_options,
         "py-io-impl": f"{CatalogFiles.__module__}.{CatalogFiles.__qualname__}",
@@ -124,7 +105,6 @@ def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = Fals
 
 
 def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
-    """Return the result of an action on a catalog; replace errors of the catalog's libraries by CatalogError."""
     try:
         return action()
     except Exception as error:
@@ -134,7 +114,6 @@ def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
 
 
 def catalog_error(settings: CatalogSettings, error: Exception) -> CatalogError:
-    """Return the CatalogError for an error of a catalog's library, without secrets."""
     text = f"the catalog {settings.shown}: {without_secrets(first_line(error), settings.secrets)}"
     return (InvalidCatalogError if isinstance(error, _PERMANENT) else CatalogError)(text)
 
@@ -145,11 +124,7 @@ def is_catalog_error(error: BaseException) -> bool:
 
 
 class _CatalogOfFiles(Catalog):
-    """A catalog whose files are a destination's.
-
-    pyiceberg would import and call classes named by a table's properties or by a REST service: anybody who can write to
-    the destination could run code.
-    """
+    """A catalog that never imports classes named by table properties or a service: they could run anybody's code."""
 
     files: FileIO
 
