@@ -21,7 +21,14 @@ _SCALED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of a run; names end with their unit: bytes, rows, files, seconds. A name without a unit is a count."""
+    """The limits of a run; its storage passes them on, also to the tasks of an engine.
+
+    Names end with their unit: bytes, rows, files, seconds. A name without a unit is a count.
+
+    Example:
+        >>> Limits(file_rows=1000).file_rows
+        1000
+    """
 
     # Receiving, and the batches of a run
 
@@ -57,11 +64,13 @@ class Limits:
     uncompiled_bytes: int = 1 << 20
     """The most bytes of a table that are copied without compiled loops, before these are compiled."""
     statement_keys: int = 20_000
+    """The keys in one statement to the server."""
     keys_task_bytes: int = 256 << 20
     """About the bytes of files whose keys one task looks for on the server."""
     matched_bytes: int = 128 << 20
     """The bytes of files of old and new rows for each task that compares a share of them after a reload."""
     load_snapshots: int = 2
+    """The most groups of tables that load at the same time: each has a slot and a snapshot."""
     snapshot_tables: int = 8
     """The most tables of one snapshot: it delays the server's vacuum, and a killed load starts over."""
     lock_seconds: float = 5.0
@@ -90,8 +99,10 @@ class Limits:
     effect_bytes: int = 48 << 20
     """The most bytes of the effect of several parts: a table may be rewritten for each effect."""
     small_file_bytes: int = 128 << 10
-    """The most bytes of a file that is rewritten for new rows, or instead of marking rows. Rewriting it costs little
-    more than a new file, or marks. docs/explanation/performance.md has larger files' costs."""
+    """The most bytes of a file that is rewritten for new rows, or instead of marking rows.
+
+    Rewriting it costs little more than a new file, or marks. docs/explanation/performance.md has larger files' costs.
+    """
     marked_share: int = 2
     """A batch rewrites a file once one of so many rows is marked; upkeep rewrites it earlier, beside batches."""
     returned_bytes: int = 8 << 20
@@ -106,6 +117,7 @@ class Limits:
     jobs: int = 4
     """The most jobs of Spark for items of several threads at the same time."""
     job_items: int = 32
+    """The most items of one of these jobs."""
     job_bytes: int = 64 << 20
     """The most bytes of items of one of these jobs, unless one item has more."""
     calls: int = 4
@@ -118,6 +130,7 @@ class Limits:
     # Files
 
     file_rows: int = 1 << 20
+    """The most rows of a data file."""
     file_bytes: int = 128 << 20
     """About the most bytes of a data file's rows in memory."""
     row_read_bytes: int = 64 << 10
@@ -127,6 +140,7 @@ class Limits:
     json_bytes: int = 256 << 20
     """The most bytes of a file of JSON below `_logicalrep/` that is read."""
     request_bytes: int = 4 << 20
+    """The most bytes of a file with a request."""
     store_retries: int = 5
     """The retries of a refused request to an object store; the caller waits longer for a store that is away."""
     deleted_files: int = 200
@@ -143,6 +157,7 @@ class Limits:
     inline_vector_bytes: int = 4 << 10
     """The most bytes of a vector of marked rows that is in the log of a Delta table itself."""
     metadata_versions: int = 10
+    """The versions of an Iceberg table's metadata that stay."""
     upkeep_versions: int = 50
     """The versions of an Iceberg table's metadata after which upkeep is due."""
     snapshots: int = 100
@@ -185,10 +200,13 @@ class Limits:
     # Comparisons by verify
 
     compared_rows: int = 1_000_000
+    """The most rows of both sides that are held at once, unless a bucket has more."""
     compared_keys: int = 20_000
+    """The most keys that are read again at once."""
     hashed_rows: int = 1 << 16
     """The most rows that are hashed at once, which needs several times their memory."""
     peeked_messages: int = 100_000
+    """The most messages of a slot that are scanned."""
 
     @property
     def held_bytes(self) -> int:
@@ -228,8 +246,10 @@ class Limits:
         return self.receiver_memory + self.waiting_memory + self.batch_memory + self.calls_memory + self.buffer_memory
 
     def within(self, nbytes: int) -> Limits:
-        """Return limits whose `memory` is at most `nbytes` bytes, from `LEAST_MEMORY` on; no limit grows. Limits keep
-        their proportions, so that an item still fits in its part."""
+        """Return limits whose `memory` is at most `nbytes` bytes, from `LEAST_MEMORY` on; no limit grows.
+
+        Limits keep their proportions, so that an item still fits in its part.
+        """
         share = min(nbytes, self.memory)
         return replace(self, **{name: getattr(self, name) * share // self.memory for name in _SCALED})
 

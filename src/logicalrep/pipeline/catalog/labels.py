@@ -1,7 +1,7 @@
 """The proof of unknown enum labels in rows: PostgreSQL sends no renaming of a label.
 
-A state of the catalog that includes the row's transaction proves a new label if no other new label can have had the
-name.
+The table is reloaded unless the catalog rows of known labels are unchanged. A state of the catalog that includes the
+row's transaction proves a new label if no other new label can have had the name.
 """
 
 from __future__ import annotations

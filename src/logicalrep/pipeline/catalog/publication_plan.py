@@ -41,7 +41,7 @@ class PublicationPlan:
     tables: frozenset[TableName]
     candidates: Candidates
     incomplete: PublicationNeededError | None
-    """Why the publication cannot be used."""
+    """Why the publication cannot be used; None if it can."""
     refusals: tuple[PublicationNeededError, ...]
     """Why a run must not start: named tables do not exist, or cannot be replicated."""
     warnings: tuple[str, ...]

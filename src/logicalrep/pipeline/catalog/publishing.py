@@ -1,6 +1,6 @@
-"""replicate's publications name each table and never one without a replica identity.
+"""replicate's publications name each table; a table that loses its replica identity is unpublished.
 
-Otherwise PostgreSQL would refuse applications' updates and deletes.
+FOR ALL TABLES, or without a replica identity, PostgreSQL would refuse applications' updates and deletes.
 """
 
 from __future__ import annotations

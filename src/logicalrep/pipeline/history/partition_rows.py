@@ -29,9 +29,10 @@ from logicalrep_runtime.scalars import Lsn
 def replace_rows_by_key(
     stored: StoredTable, described: TableSpec, loaded: CopiedTable, folder: str, application: str, engine: Engine
 ) -> None:
-    """Replace the rows with keys of loaded rows, in one commit. Companion changes stay; history versions end or begin.
+    """Replace the rows with keys of loaded rows, in one commit; no version of the table has the loaded rows yet.
 
-    Raises DamagedError or CompanionDamagedError for a missing file, StorageError.
+    Rows that the server no longer has are removed or marked. In a history, versions that differ end at the load's
+    position; `~changes` keeps its rows. Raises DamagedError, CompanionDamagedError or StorageError.
     """
     is_described = stored.table == described
     if is_described and (loaded.part is None or any(file.path in stored.files for file in loaded.files)):

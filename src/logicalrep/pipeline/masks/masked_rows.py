@@ -22,7 +22,10 @@ def refuse_other_masks(stored: TableSettings, settings: TableSettings) -> None:
 
 @dataclass(frozen=True)
 class Masking:
-    """Changes name columns: so the Relation message must list exactly the known columns, in the known order."""
+    """The Relation message must list exactly the known columns, in the known order.
+
+    Changes name columns: a renamed column would arrive in clear, and two columns may have exchanged their names.
+    """
 
     settings: TableSettings
     columns: Sequence[str]

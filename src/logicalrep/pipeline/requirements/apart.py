@@ -9,7 +9,10 @@ from logicalrep.pipeline.storage.storage import Storage
 
 
 def refuse_shared(settings: Mapping[str, ReplicateSettings]) -> None:
-    """Raise ConfigError for two databases with one slot, one destination, or a destination within another."""
+    """Raise ConfigError for two databases with one slot, one destination, or a destination within another.
+
+    A server with two names counts as two servers; the server itself refuses a slot's second reader.
+    """
     uris = {name: Storage(database.to, database.storage_options or {}).uri for name, database in settings.items()}
     slots = {
         name: (database.connection.server, database.slot)

@@ -8,8 +8,10 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def row_keys(table: TableSpec, rows: pa.Table) -> pa.Array:
-    """Return values that are equal if and only if the rows' keys are; without a key all columns, where NULL equals
-    NULL."""
+    """Return one value per row: two are equal if and only if the rows' keys are.
+
+    Without a key all columns are compared; then NULL equals NULL, and NaN equals NaN.
+    """
     columns = [rows.column(name) for name in table.key_names]
     if table.key is not None and len(columns) == 1 and _is_plain(columns[0].type):
         return _whole(columns[0])

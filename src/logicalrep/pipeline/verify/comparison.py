@@ -3,7 +3,8 @@
 Both sides keep changing; what was equal once is settled. A difference is proven if the destination's row, caught up,
 differs between two readings of one untouched version of the server's row: PostgreSQL sends a commit before other
 sessions see it. Without a server's row or a key, it is proven if no transaction has run in between, or after several
-pairs of readings once all transactions of the first pair have ended.
+pairs of readings once all transactions of the first pair have ended. A row that changes all the time is equal if the
+destination's row equals any of many readings of the server's row.
 """
 
 from __future__ import annotations

@@ -67,8 +67,10 @@ class DestinationProgress:
     def wait(
         self, table: TableName, oid: int, lsn: Lsn, deadline: float, while_waiting: Callable[[], None] | None = None
     ) -> None:
-        """Wait for every commit before an LSN. Raises UnsettledError at the `time.monotonic` deadline, or if nobody
-        reads."""
+        """Wait for every commit before an LSN; call `while_waiting` repeatedly.
+
+        Raises UnsettledError at the deadline (of `time.monotonic`), or if changes remain and no process replicates.
+        """
         alone_since: float | None = None
         while True:
             state = self.state(table)
