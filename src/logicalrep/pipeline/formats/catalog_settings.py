@@ -1,4 +1,7 @@
-"""The settings of an Iceberg catalog, and the names of tables in the catalog."""
+"""The settings of an Iceberg catalog, and the names of tables in the catalog.
+
+A catalog maps a table's name to the table's last metadata, so that readers need no path.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ _KINDS: Mapping[str, Literal["sqlite", "postgresql", "rest", "glue"]] = {
     "glue": "glue",
 }
 _OWN = ("name", "allow_http")
+"""The options that replicate does not pass to the catalog's library."""
 _LONGEST_WORD = 5
 """Length of the longest parameter that errors may quote, such as a port; longer values may be secrets."""
 _LONGEST_NAME = 255
@@ -28,12 +32,19 @@ _LONGEST_NAME = 255
 
 
 class CatalogNameError(LogicalRepError, ValueError):
+    """Tables with equal names in the catalog, or with a name that is too long."""
+
     code = "CATALOG_NAME"
 
 
 @dataclass(frozen=True)
 class CatalogSettings:
-    """A catalog's URI and options. Raises OptionError for an invalid URI."""
+    """A catalog's URI and options. Raises OptionError for an invalid URI.
+
+    Example:
+        >>> CatalogSettings("postgresql://lake:secret@db/catalog")
+        CatalogSettings('postgresql://db/catalog')
+    """
 
     uri: str = field(repr=False)
     """`sqlite:///FILE`, `postgresql://…`, `https://…` for a REST catalog, or `glue://` with an optional region."""
@@ -93,7 +104,15 @@ def shown_uri(uri: str) -> str:
 
 
 def catalog_name(folder: str) -> tuple[str, str]:
-    """Return namespace and name in a catalog of a folder: lower case and `_`, as Glue, Athena and others need."""
+    """Return the namespace and the name in a catalog of the table in a folder.
+
+    Both are parts of the folder in lower case, with `_` for each character that is no letter, digit or `_`: Glue and
+    Athena allow only lower case, and other catalogs split names at dots.
+
+    Example:
+        >>> catalog_name("Shop.EU/Order lines~history")
+        ('shop_eu', 'order_lines_history')
+    """
     schema, _, table = folder.partition("/")
     return _in_catalog(schema), _in_catalog(table)
 

@@ -11,6 +11,8 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class FormatError(LogicalRepError, RuntimeError):
+    """A table format whose library is not installed."""
+
     code = "FORMAT_MISSING"
 
 
@@ -27,7 +29,18 @@ def table_format(
     *,
     creates: bool = False,
 ) -> TableFormat:
-    """Return the tables; `creates` creates an SQL catalog's own tables. Raises FormatError and StorageError."""
+    """Return the tables of a destination in a format.
+
+    Args:
+        storage: the destination.
+        name: the format.
+        catalog: the Iceberg catalog; None for tables without a catalog.
+        creates: whether to create the catalog's own tables in an empty SQL catalog, for a command that writes.
+
+    Raises:
+        FormatError: the format's library is not installed.
+        StorageError: the catalog does not answer, or refuses the connection.
+    """
     # Each format imports a large library, and a run needs only one of them.
     if name == "iceberg":
         refuse_missing_format(name)

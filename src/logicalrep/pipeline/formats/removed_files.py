@@ -12,6 +12,7 @@ from typing import Any
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 _LIST = "_removed.json"
+"""The list of removed files, in the table's folder."""
 _LEAST_AGE = 3600.0
 """Age in seconds from which a file that is in no version is an orphan of a commit that failed."""
 _SEARCH_AGAIN = 24 * 3600.0
@@ -27,7 +28,10 @@ class RemovedFile:
 
 
 class RemovedFiles:
-    """The existing files that the last version does not need, in the order of their removal."""
+    """The existing files that the last version does not need, in the order of their removal.
+
+    Each format has a subclass, which knows the files that the format's commits removed.
+    """
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self.storage = storage
@@ -56,7 +60,12 @@ class RemovedFiles:
         self._size += file.size
 
     def record_commit(self, previous: Mapping[str, int], current: Mapping[str, int]) -> None:
-        """Add the files that a commit removed, and forget the files that the last version needs again."""
+        """Add the files that a commit removed, and forget the files that the last version needs again.
+
+        Args:
+            previous: the sizes of the files that the previous version needs, by their paths.
+            current: the sizes of the files that the last version needs, by their paths.
+        """
         for path in previous.keys() - current.keys():
             self.add(RemovedFile(time.time(), path, previous[path]))
         self._forget_live(current.keys() - previous.keys())
@@ -77,7 +86,10 @@ class RemovedFiles:
         return written
 
     def has_surplus(self, live_bytes: int, keep_hours: float) -> bool:
-        """Return whether a file is older than `keep_hours`, or the files are too large beside `live_bytes`."""
+        """Return whether a file is due for deletion: it is older than `keep_hours`, or the files are too large.
+
+        `live_bytes` is the size of the last version's files.
+        """
         limits = self.storage.limits
         is_old = bool(self._files) and self._files[0].at < time.time() - keep_hours * 3600
         return is_old or self._size > limits.retained_factor * live_bytes + limits.retained_bytes
@@ -95,7 +107,10 @@ class RemovedFiles:
             self._size -= file.size
 
     def prepare_deletion(self, file: RemovedFile) -> bool:
-        """Return False if the file has to stay: it is forgotten until the next search for orphans."""
+        """Prepare a file's deletion; return False if the file has to stay.
+
+        A file that stays is forgotten; the next search for orphans finds it again.
+        """
         return True
 
     def save(self, version: int) -> None:
@@ -103,7 +118,17 @@ class RemovedFiles:
         self.storage.write(f"{self.folder}/{_LIST}", json.dumps(content).encode())
 
     def recall(self, version: int, live: Collection[str], used: Container[str], keep_hours: float) -> None:
-        """Find files that earlier processes removed. Raises DamagedError if a file of `live` is missing."""
+        """Find the files that earlier processes removed: from the list, from later commits, and old orphans.
+
+        Args:
+            version: the last version.
+            live: the paths of the last version's files.
+            used: the paths of all files that have to stay, including `live`.
+            keep_hours: the hours for which old versions can be read.
+
+        Raises DamagedError if a file of the last version is missing: an apparent orphan may be that file under another
+        name, so nothing is deleted.
+        """
         listed, removed = self.storage.parse(f"{self.folder}/{_LIST}", _parse_list) or (-1, [])
         removed += self.removed_since(listed, version)
         times = {path.removeprefix(f"{self.folder}/"): at for path, at in self.storage.times(self.folder).items()}

@@ -1,4 +1,7 @@
-"""A table's differences from a checkpoint. It is committed before the checkpoint, and so is never behind."""
+"""The differences of a stored table from a checkpoint: a restore to an earlier state, or a change of another program.
+
+A table is committed before the checkpoint that names the commit: it may be ahead of the checkpoint, and never behind.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ class SinceCheckpoint:
 
 
 def compare(stored: StoredTable, previous: Head | None) -> SinceCheckpoint:
-    """Compare with the checkpoint's head; if the log's entry of that version was removed, the later commits decide."""
+    """Return the differences of a table from a checkpoint with the head `previous`, None without a head.
+
+    If the log's entry of that version was removed as too old, the later commits decide.
+    """
     if previous is None:
         return SinceCheckpoint(None, stored.foreign_change(-1))
     head, uri = stored.head, stored.storage.uri_of(stored.folder)

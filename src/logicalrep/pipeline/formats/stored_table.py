@@ -18,6 +18,8 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class WriterError(LogicalRepError, RuntimeError):
+    """A commit that another replicate process wrote meanwhile."""
+
     code = "DESTINATION_HAS_WRITER"
 
 
@@ -28,6 +30,8 @@ class ForeignTableError(LogicalRepError, RuntimeError):
 
 
 class LogDamagedError(LogicalRepError, RuntimeError):
+    """A table whose log or metadata cannot be read: replicate cannot commit to it."""
+
     code = "TABLE_LOG_DAMAGED"
 
 
@@ -57,10 +61,14 @@ class Position:
 @dataclass(frozen=True)
 class NewTable:
     table: TableSpec
+    """The description of the table."""
     files: Sequence[DataFile]
     position: Position
+    """The position of the files."""
     load: str
+    """The load that the rows begin with."""
     keep_hours: float
+    """The hours for which old versions can be read."""
 
 
 class StoredTable(Protocol):
@@ -102,11 +110,13 @@ class StoredTable(Protocol):
     storage: Storage
     folder: str
     version: int
+    """The version of the last commit."""
     files: dict[str, DataFile]
     """The table's data files by path; a commit replaces the dict and never changes it in place."""
     load: str
     """The load that the rows began with."""
     table: TableSpec
+    """The description of the table."""
 
     @property
     def head(self) -> Head:
@@ -221,7 +231,10 @@ class StoredTable(Protocol):
 
 
 def last_application(stored: StoredTable, system_identifier: int, timeline: int) -> str | None:
-    """Return a server's last application id up to a timeline; None without a commit, as in another server's table."""
+    """Return the application id of a server's last commit to a table, up to a timeline; None without a commit.
+
+    The table of another server, which a load replaces, has no such commit.
+    """
     for number in range(timeline, -1, -1):
         application = application_id(system_identifier, number, stored.load)
         if stored.applied(application) is not None:

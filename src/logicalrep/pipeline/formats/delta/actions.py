@@ -1,4 +1,7 @@
-"""The actions of a Delta table's log. Source: "Actions" in the Delta Transaction Log Protocol."""
+"""The actions of a Delta table's log: written for a table and its files, and read as data files.
+
+Source: "Actions" in the Delta Transaction Log Protocol.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,11 @@ from logicalrep.pipeline.storage.storage import Storage
 
 Action = Mapping[str, object]
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
+"""The properties with the table's description, the load that the rows began with, and the stop reason."""
 _KEY = "logicalrep.key"
+"""The property with the names of the key columns, for readers."""
 VECTORS, _TIMES_WITHOUT_ZONE = "deletionVectors", "timestampNtz"
+"""The features of the Delta protocol that replicate uses."""
 _WRITES_VECTORS = "delta.enableDeletionVectors"
 
 
@@ -61,7 +67,14 @@ def _has_ntz(type_: pa.DataType) -> bool:
 
 
 def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: int) -> Action:
-    """Return the metadata of a table; `at` is in milliseconds since 1970, and the Delta table's `id_` never changes."""
+    """Return the metadata of a table: columns, comments, and properties including the description.
+
+    Args:
+        table: the description.
+        id_: the Delta table's id, which never changes.
+        properties: further properties.
+        at: the time, in milliseconds since 1970.
+    """
     own = ("delta.dataSkipping", _WRITES_VECTORS, _KEY)
     configuration = {name: value for name, value in properties.items() if not name.startswith(own)}
     if table.marks_rows:
@@ -94,7 +107,10 @@ def _schema_string(table: TableSpec) -> str:
 
 
 def _statistics_properties(table: TableSpec) -> dict[str, str]:
-    """Name the columns with bounds; writers refuse a table whose property names a partition column."""
+    """Return the properties that name the columns with bounds to all readers and writers of a table.
+
+    Writers refuse a table whose property names a partition column.
+    """
     partitions = {partition.name for partition in table.file_partitions}
     columns = [name for name in statistics_columns(table.stored) if name not in partitions]
     if not columns:
@@ -200,7 +216,11 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
 
 
 def _statistics(least: dict[str, Any], greatest: dict[str, Any], nulls: dict[str, int]) -> Statistics:
-    """Return a file's statistics; none if an upper bound is doubtful: delta-rs misreads escapes beyond U+FFFF."""
+    """Return a file's statistics, which are empty if an upper bound is doubtful.
+
+    delta-rs misreads some escapes of characters beyond U+FFFF, which other programs write, as lower characters: U+20000
+    as U+10000, and U+10FFFF, the end of a truncated text, as U+FFFFF.
+    """
     for name, value in greatest.items():
         if isinstance(value, str) and max(value, default="") > "\uffff":
             start, end = value[:-1], value[-1]

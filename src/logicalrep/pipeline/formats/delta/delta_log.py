@@ -61,7 +61,9 @@ class DeltaLog(StoredTable):
         self.version, self.files, self.load = -1, {}, ""
         self._head = Head(-1, None)
         self.removed = DeltaRemovedFiles(storage, folder)
+        """The existing files that the last version does not need."""
         self.checkpoint = -1
+        """The version of the log's last checkpoint; -1 without a checkpoint."""
         self._writer = uuid.uuid4().hex
         self._applied: dict[str, int] = {}
         self._reader: DeltaTable | None = None
@@ -250,7 +252,13 @@ class DeltaLog(StoredTable):
         return [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
 
     def _refuse_later_commits(self) -> NoReturn:
-        """Take the state of the later commits, and raise the error that `StoredTable` specifies for them."""
+        """Take the state of the later commits, and raise an error, as the refused commit does not follow them.
+
+        Raises:
+            StorageError: this process wrote the commits, or they left the rows unchanged: a retry continues from them.
+            DamagedError: another program has changed the rows.
+            WriterError: another replicate process has committed.
+        """
         uri = self.storage.uri_of(self.folder)
         foreign = self._follow_later_commits()
         if foreign is None:
@@ -262,8 +270,10 @@ class DeltaLog(StoredTable):
         )
 
     def _follow_later_commits(self) -> LoggedCommit | None:
-        """Take the later commits; return another program's if any. Raises WriterError for another replicate's
-        commit."""
+        """Take the state of the commits after the version; return a commit of another program, None without one.
+
+        A commit that changes the table is preferred. Raises WriterError for a commit of another replicate process.
+        """
         foreign: LoggedCommit | None = None
         last = self.version
         for version in self._versions_after(self.version):

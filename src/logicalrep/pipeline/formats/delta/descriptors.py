@@ -1,4 +1,7 @@
-"""Descriptors of deletion vectors. Source: "Deletion Vector Descriptor Schema" in the Delta protocol."""
+"""The descriptors of deletion vectors in a Delta table's log.
+
+Source: "Deletion Vector Descriptor Schema" in the Delta Transaction Log Protocol.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,14 @@ def descriptor(vector: DeletionVector) -> dict[str, object]:
 
 
 def read_descriptor(fields: Mapping[str, Any], uri: str) -> DeletionVector:
-    """Return a descriptor's vector. Raises ValueError if it is invalid, or outside of the table's folder."""
+    """Return the vector of a descriptor.
+
+    Args:
+        fields: the descriptor.
+        uri: the table's URI: other programs may write the absolute path of a file of vectors.
+
+    Raises ValueError if the descriptor is invalid, or the vector is outside of the table's folder.
+    """
     kind, text, size = fields["storageType"], fields["pathOrInlineDv"], int(fields["sizeInBytes"])
     if kind == "i":
         return DeletionVector(int(fields["cardinality"]), _decoded(text)[:size])

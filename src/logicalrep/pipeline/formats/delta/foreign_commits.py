@@ -16,6 +16,7 @@ _HARMLESS = {"commitInfo", "txn", "domainMetadata", "checkpointMetadata"}
 @dataclass(frozen=True, slots=True)
 class LoggedCommit:
     operation: str
+    """The operation's name, such as `OPTIMIZE`."""
     writer: str | None
     """The replicate process that wrote the commit; None for another program."""
     is_ours: bool

@@ -1,4 +1,7 @@
-"""Paths in a Delta log, percent-encoded or absolute. Source: "Add File and Remove File" in Delta's protocol."""
+"""The paths of data files in a Delta table's log, which are percent-encoded and may be absolute.
+
+Source: "Add File and Remove File" in the Delta Transaction Log Protocol.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,20 @@ _LOCAL = re.compile(r"file:(//)?(?=/)")
 
 
 def stored_path(logged: str, uri: str) -> str:
-    """Return a logged file's path in its table's folder. Raises MalformedFileError for a file outside of the folder."""
+    """Return the path of a logged file within its table's folder.
+
+    Args:
+        logged: the path in the log.
+        uri: the URI or the local path of the table's folder.
+
+    Raises MalformedFileError if the file is outside of the folder.
+
+    Example:
+        >>> stored_path("city=New%2520York/part-1.parquet", "/lake/public/orders")
+        'city=New%20York/part-1.parquet'
+        >>> stored_path("file:///lake/public/orders/part-1.parquet", "/lake/public/orders")
+        'part-1.parquet'
+    """
     if not _ABSOLUTE.match(logged):
         return below(unquote(logged))
     path, folder = _plain(unquote(logged)), _plain(unquote(uri) if "://" in uri else uri)

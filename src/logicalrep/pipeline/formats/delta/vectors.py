@@ -23,11 +23,18 @@ from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 
 _VERSION = b"\x01"
+"""The first byte of a file of vectors."""
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 
 
 def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, DeletionVector]:
-    """Return the vectors by data file. Raises MalformedFileError, DamagedError (missing log entry), StorageError."""
+    """Return the vectors of a table's version by the paths of the data files.
+
+    Raises:
+        MalformedFileError: the log is damaged.
+        DamagedError: an entry of the log is missing.
+        StorageError: the log cannot be read.
+    """
     descriptors: dict[str, Mapping[str, Any] | None] = {}
     uri = storage.uri_of(folder)
     first, checkpoint = _last_checkpoint(storage, folder, version)

@@ -1,4 +1,7 @@
-"""The statistics of data files in manifests. Source: "Single-value serialization" in the Iceberg Table Spec."""
+"""The statistics of data files in manifests: bounds as bytes, by field id.
+
+Source: "Single-value serialization" in the Iceberg Table Spec.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,15 @@ def from_bounds(
     *,
     is_own: bool,
 ) -> Statistics:
-    """Return the statistics of a file. Bounds of other programs (not `is_own`) may be truncated texts."""
+    """Return the statistics of a file in a table's schema.
+
+    Args:
+        schema: the table's schema.
+        least: the lower bounds.
+        greatest: the upper bounds.
+        nulls: the numbers of nulls.
+        is_own: whether replicate wrote the file: bounds of other programs may be truncated texts.
+    """
     fields = {field_id(field): field for field in schema if _has_bounds(field.type)}
     if not is_own:
         fields = {key: field for key, field in fields.items() if pa.types.is_integer(field.type)}

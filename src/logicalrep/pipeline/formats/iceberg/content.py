@@ -27,12 +27,19 @@ from logicalrep.pipeline.storage.storage import Storage
 class Content:
     manifests: list[Manifest] = field(default_factory=list)
     files: dict[str, DataFile] = field(default_factory=dict)
+    """The data files, with their deleted rows as vectors."""
     sources: dict[str, frozenset[str]] = field(default_factory=dict)
     """The delete files with the deleted rows of each data file, by the path of the data file."""
 
     @classmethod
     def read(cls, storage: Storage, folder: str, manifest_list: str | None, table: TableSpec) -> Content:
-        """Return the content of a manifest list, empty for None. Raises ValueError for a damaged manifest."""
+        """Return the content of the manifests in a manifest list; an empty content for None.
+
+        Raises:
+            ValueError: a manifest is damaged, has unsupported deletes, or has files outside of the table's folder.
+            DamagedError: a file is missing.
+            StorageError: a file cannot be read now.
+        """
         return cls.of(storage, folder, read_manifests(storage, manifest_list), table)
 
     @classmethod
@@ -74,7 +81,11 @@ class Content:
         added: Sequence[DataFile],
         removed: Sequence[DataFile],
     ) -> Content:
-        """Write manifests and deletes; an added file with an existing path has another vector, or other bounds."""
+        """Write the new manifests and delete files for added and removed files; return the resulting content.
+
+        An added file whose path the content has already has another vector, or other bounds. The manifests keep the old
+        bounds.
+        """
         storage = writer.storage
         removed_paths = {file.path for file in removed} - {file.path for file in added}
         files = {path: file for path, file in self.files.items() if path not in removed_paths}

@@ -1,4 +1,8 @@
-"""Commits of other programs: with a `replace` snapshot or without a snapshot, the rows are the same."""
+"""The writer of an Iceberg table's version, and the changes of other programs.
+
+Programs that merge files, or expire snapshots, leave the rows as they are: their snapshots have the operation
+`replace`, or they write no snapshot. Source: "Snapshots" in the Iceberg Table Spec.
+"""
 
 from __future__ import annotations
 

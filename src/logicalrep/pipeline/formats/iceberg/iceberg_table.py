@@ -60,6 +60,7 @@ from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError
 from logicalrep_runtime.scalars import Lsn
 
 PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
+"""The property with the number of earlier metadata versions that stay."""
 
 
 class IcebergTable(StoredTable):
@@ -67,6 +68,7 @@ class IcebergTable(StoredTable):
         self.storage, self.folder, self._versions = storage, folder, metadata_versions
         self.version, self.files, self.load = 0, {}, ""
         self.removed = IcebergRemovedFiles(storage, folder, self._expire)
+        """The existing files that the last version does not need."""
         self._protected = ProtectedFiles(storage, folder)
         self._writer = uuid.uuid4().hex
         self._last: MetadataVersion | None = None
@@ -299,7 +301,13 @@ class IcebergTable(StoredTable):
         self._refuse(self._versions.follow(self._last))
 
     def _refuse(self, followed: LaterCommits) -> NoReturn:
-        """Take the state of the later commits, and raise the error that `StoredTable` specifies for them."""
+        """Take the state of the later commits, and raise an error, as the refused commit does not follow them.
+
+        Raises:
+            StorageError: this process wrote the commits, or they left the rows unchanged: a retry continues from them.
+            DamagedError: another program has changed the rows.
+            WriterError: another replicate process has committed.
+        """
         uri = self.storage.uri_of(self.folder)
         self._adopt(followed)
         if not followed.is_foreign:
@@ -369,7 +377,10 @@ class IcebergTable(StoredTable):
         self._versions.maintain(max(time.time() - keep_hours * 3600, self.removed.deleted_until))
 
     def _expire(self, until: float) -> NeededFiles:
-        """Remove main's snapshots superseded up to a time, in seconds since 1970; return the protected files."""
+        """Remove main's snapshots that need files removed up to a time, in seconds since 1970.
+
+        Return the files that the remaining snapshots protect.
+        """
         assert self._last is not None
         if expired_snapshots(self._last.metadata, until, self._keep_hours, self.storage.limits.snapshots):
             self._write([], [], None, expired_until=until)

@@ -24,11 +24,13 @@ _METADATA = re.compile(r"(.+)/metadata/[^/]*\.metadata\.json")
 
 @dataclass(frozen=True)
 class IcebergTables(TableFormat):
-    """Use `in_folders` or `in_catalog` to create an instance."""
+    """The Iceberg tables of a destination. Use `in_folders` or `in_catalog` to create an instance."""
 
     storage: Storage
     versions: Callable[[str], MetadataVersions]
+    """Returns the metadata versions of the table in a folder."""
     remove_entry: Callable[[str], None] = lambda folder: None
+    """Removes the catalog's entry of the table in a folder."""
 
     @classmethod
     def in_folders(cls, storage: Storage) -> IcebergTables:
@@ -36,7 +38,13 @@ class IcebergTables(TableFormat):
 
     @classmethod
     def in_catalog(cls, storage: Storage, settings: CatalogSettings, *, creates: bool = False) -> IcebergTables:
-        """`creates` creates an SQL catalog's own tables. Raises CatalogError if the catalog does not answer."""
+        """Return the tables of a destination in a catalog. Raises CatalogError if the catalog does not answer.
+
+        Args:
+            storage: the destination.
+            settings: the catalog.
+            creates: whether to create the catalog's own tables in an empty SQL catalog.
+        """
         catalog = connect(settings, storage, creates=creates)
 
         def drop_entry(folder: str) -> None:

@@ -51,7 +51,13 @@ class Manifest:
 
 
 def read_manifests(storage: Storage, manifest_list: str | None) -> list[Manifest]:
-    """Return a list's manifests, none for None. Raises ValueError if one is damaged, DamagedError, StorageError."""
+    """Return the manifests in a manifest list; no manifests for None.
+
+    Raises:
+        ValueError: a manifest or the list is damaged.
+        DamagedError: a manifest or the list is missing.
+        StorageError: a manifest or the list cannot be read now.
+    """
     if manifest_list is None:
         return []
     files = StorageFiles(storage)
@@ -95,6 +101,7 @@ class ManifestWriter:
 
     storage: Storage
     folder: str
+    """The folder of the table's metadata."""
     metadata: TableMetadata
     """The table's metadata with the schema and the partition spec of the new files."""
     snapshot_id: int
@@ -116,7 +123,14 @@ class ManifestWriter:
         *,
         of_deletes: bool,
     ) -> list[Manifest]:
-        """Write the new manifests of one kind; return all of this kind. `removed` has locations."""
+        """Write the new manifests of one kind for added and removed files; return all manifests of this kind.
+
+        Args:
+            manifests: the current manifests of this kind.
+            added: the new files.
+            removed: the locations of the removed files.
+            of_deletes: whether the manifests list delete files.
+        """
         touched = [
             manifest
             for manifest in manifests

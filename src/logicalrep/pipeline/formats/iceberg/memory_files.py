@@ -11,6 +11,7 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStrea
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 ZIPPED = ".gz.metadata.json"
+"""The suffix of metadata files that are compressed by gzip."""
 
 
 def unzipped(data: bytes, most_bytes: int) -> bytes:
@@ -95,7 +96,12 @@ class _FileInMemory(InputFile):
 
 
 class StorageFiles(FileIO):
-    """The files of a destination, for reading. Raises DamagedError for a missing file, and StorageError."""
+    """The files of a destination, for reading.
+
+    Raises:
+        DamagedError: a file is missing.
+        StorageError: a file cannot be read now.
+    """
 
     def __init__(self, storage: Storage) -> None:
         super().__init__()

@@ -31,7 +31,9 @@ from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage
 
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
+"""The properties with the table's description, the load that the rows began with, and the stop reason."""
 WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalrep.applied"
+"""The properties with the writing process and the number of replicate's last version, and with the applied LSNs."""
 
 
 def metadata_path(folder: str, version: int) -> str:
@@ -39,7 +41,10 @@ def metadata_path(folder: str, version: int) -> str:
 
 
 def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
-    """Return metadata, maybe compressed; None without the file. Raises MalformedFileError and StorageError."""
+    """Return the metadata in a file at the destination, which some catalogs compress; None if the file is missing.
+
+    Raises MalformedFileError if the file is damaged, and StorageError if it cannot be read now.
+    """
     data = storage.read(path)
     if data is None:
         return None
@@ -93,7 +98,16 @@ def _current(schema_id: int) -> TableUpdate:
 def snapshot_updates(
     storage: Storage, metadata: TableMetadata, schema_id: int, snapshot_id: int, manifest_list: str, summary: Summary
 ) -> list[TableUpdate]:
-    """Return the updates that make a snapshot main's last, with a later time than all others."""
+    """Return the updates that add a snapshot and make it main's last snapshot, with a later time than all others.
+
+    Args:
+        storage: the destination.
+        metadata: the current metadata.
+        schema_id: the id of the rows' schema.
+        snapshot_id: the id of the new snapshot.
+        manifest_list: the path of the snapshot's manifest list.
+        summary: the snapshot's summary.
+    """
     values: dict[str, Any] = {
         "snapshot-id": snapshot_id,
         "parent-snapshot-id": metadata.current_snapshot_id,
@@ -128,7 +142,17 @@ def commit_summary(
     position: Position | None,
     own: Mapping[str, str],
 ) -> Summary:
-    """Return a commit's summary; `operation` None chooses append or overwrite, `position` None means the same rows."""
+    """Return the summary of a commit's snapshot.
+
+    Args:
+        operation: the operation of the commit; None to choose append or overwrite.
+        added: the files that the commit adds.
+        removed: the files that the commit removes.
+        previous_files: all files before the commit, by path.
+        files: all files after the commit, by path.
+        position: the position of the files; None for the same rows.
+        own: the properties that let replicate find its own commits.
+    """
     new = [file for file in added if file.path not in previous_files]
     deleted = [file for file in removed if file.path not in files]
     if operation is None:

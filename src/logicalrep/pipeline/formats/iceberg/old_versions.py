@@ -26,7 +26,9 @@ class OldVersion:
     at: float
     """The time of the commit, in seconds since 1970."""
     manifest_list: str
+    """The path of the manifest list within the table's folder."""
     table: str
+    """The table's description, as JSON."""
 
     @classmethod
     def of_metadata(cls, storage: Storage, folder: str, version: MetadataVersion) -> Self | None:
@@ -39,7 +41,10 @@ class OldVersion:
 
 
 def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, TableSpec] | None:
-    """Return manifest list and description; None if the version is not stored. Raises MalformedFileError."""
+    """Return the path at the destination of a version's manifest list, and the table's description.
+
+    Return None for a version that is not stored. Raises MalformedFileError if the file of old versions is damaged.
+    """
     for version in _read(storage, folder):
         if version.number == number:
             with storage.parsing(f"{folder}/{_FILE}"):
@@ -48,7 +53,14 @@ def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, T
 
 
 def store_old_versions(storage: Storage, folder: str, versions: Iterable[MetadataVersion], oldest: float) -> None:
-    """Store the facts before their metadata is deleted; forget those older than `oldest`, seconds since 1970."""
+    """Store the facts of versions before their metadata is deleted; forget versions that are too old.
+
+    Args:
+        storage: the destination.
+        folder: the table's folder.
+        versions: the versions.
+        oldest: the time from which versions can be read, in seconds since 1970.
+    """
     by_number = {old_version.number: old_version for old_version in _read(storage, folder)}
     for version in versions:
         with storage.parsing(version.name):

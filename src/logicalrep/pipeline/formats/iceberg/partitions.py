@@ -24,7 +24,10 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def partition_spec(table: TableSpec, specs: Sequence[PartitionSpec], spec_id: int) -> PartitionSpec:
-    """Return an existing or a new spec. Raises PartitionColumnError if a column is named as a partition field."""
+    """Return the spec of a table's file partitions: an existing spec, or a new spec with the id `spec_id`.
+
+    Raises PartitionColumnError if a column has the name of a partition field.
+    """
     spec_fields = [field for spec in specs for field in spec.fields]
     first = max((field.field_id for field in spec_fields), default=PARTITION_FIELD_ID_START - 1) + 1
     fields = [

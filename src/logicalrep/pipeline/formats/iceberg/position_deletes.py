@@ -1,4 +1,7 @@
-"""Position deletes: rows by path and number. Source: "Position Delete Files" in the Iceberg Table Spec."""
+"""Position deletes: files that list deleted rows of data files by path and row number.
+
+Source: "Position Delete Files" in the Iceberg Table Spec.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_er
 from logicalrep.pipeline.storage.storage import Storage, first_line
 
 _PATH, _POSITION = 2147483546, 2147483545
+"""The field ids of the two columns."""
 _SCHEMA = pa.schema(
     [
         pa.field("file_path", pa.string(), False, {b"PARQUET:field_id": str(_PATH).encode()}),
@@ -67,7 +71,18 @@ class Deleted:
 def read_deletes(
     storage: Storage, entries: Sequence[ManifestEntry], data: Mapping[str, ManifestEntry]
 ) -> dict[str, Deleted]:
-    """Return deleted rows by data file. Raises ValueError for a damaged or unsupported file, and DamagedError."""
+    """Return the deleted rows by the path of the data file.
+
+    Args:
+        storage: the destination.
+        entries: the entries of delete files.
+        data: the entries of the data files, by their paths at the destination.
+
+    Raises:
+        ValueError: a delete file has an unsupported kind, or is damaged.
+        DamagedError: a delete file is missing.
+        StorageError: a delete file cannot be read now.
+    """
     deleted: dict[str, Deleted] = {}
     for entry in sorted(entries, key=lambda entry: entry.sequence_number or 0):
         file = entry.data_file

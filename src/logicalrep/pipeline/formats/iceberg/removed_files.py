@@ -10,9 +10,17 @@ from logicalrep.pipeline.storage.storage import Storage
 
 
 class IcebergRemovedFiles(RemovedFiles):
-    """A file whose removal was not saved counts as removed when found; its snapshots are removed before it."""
+    """The removed files of an Iceberg table.
+
+    A file that an earlier process removed, and did not save in the list, counts as removed when it is found. A snapshot
+    is removed before a file that it needs is deleted.
+    """
 
     def __init__(self, storage: Storage, folder: str, expire: Callable[[float], Container[str]]) -> None:
+        """Take the table's folder, and a function that removes the snapshots superseded up to a time.
+
+        The function takes the time in seconds since 1970, and returns the files that the remaining snapshots need.
+        """
         super().__init__(storage, folder)
         self.expire = expire
         self.deleted_until = 0.0

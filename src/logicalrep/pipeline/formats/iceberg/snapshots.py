@@ -29,7 +29,15 @@ _DEFAULT_AGE = 5 * 24 * 3_600_000
 
 
 def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: float | None, most: int) -> set[int]:
-    """Return snapshots superseded up to `until`, in seconds since 1970; with None, the too old or too many."""
+    """Return the ids of the snapshots that the next commit removes.
+
+    Args:
+        metadata: the metadata of the last version.
+        until: a time in seconds since 1970, to remove the snapshots superseded up to it; None to remove the snapshots
+            that are too old or too many.
+        keep_hours: the hours for which snapshots stay; None while they are unknown.
+        most: the number of main's snapshots from which every second snapshot of the older half is removed.
+    """
     if until is not None:
         return superseded(metadata, until * 1000)
     expired = surplus_snapshots(metadata, most)
@@ -76,7 +84,11 @@ def expiry(metadata: TableMetadata, snapshot_ids: Collection[int]) -> list[Table
 
 
 def _line_of_main(metadata: TableMetadata) -> list[Snapshot]:
-    """Return the snapshots that replicate wrote or that the log has: parents and log alone have gaps."""
+    """Return the snapshots that once were main's last snapshot, in order.
+
+    The removal of a snapshot interrupts the line of parents, and catalogs forget earlier entries of the log. So all
+    snapshots that replicate wrote count too: they are all main's.
+    """
     line = {snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.current_snapshot_id)}
     line |= {entry.snapshot_id for entry in metadata.snapshot_log}
     line |= {

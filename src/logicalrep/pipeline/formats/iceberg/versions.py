@@ -19,6 +19,7 @@ class MetadataVersion:
     number: int
     metadata: TableMetadata
     name: str
+    """The version's name in errors."""
 
 
 @dataclass(frozen=True)

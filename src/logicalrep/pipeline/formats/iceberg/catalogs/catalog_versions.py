@@ -81,7 +81,10 @@ class CatalogVersions(MetadataVersions):
         return next((version for version in own_versions if version.number == number), None)
 
     def _earlier(self, metadata: TableMetadata) -> Iterator[MetadataVersion]:
-        """Yield the earlier versions, latest first; a file that no version names belongs to a commit that failed."""
+        """Yield the versions before the given metadata, latest first, until a file is missing.
+
+        Each version names some earlier versions. A file that no version names belongs to a commit that failed.
+        """
         log = list(metadata.metadata_log)
         while log:
             path = self._path(log.pop().metadata_file)

@@ -1,4 +1,7 @@
-"""Connections to Iceberg catalogs by pyiceberg; `Storage` reads and writes the metadata files of SQL and Glue."""
+"""The connection to an Iceberg catalog, by pyiceberg, with timeouts for a silent catalog.
+
+SQL catalogs and Glue leave the metadata files to their clients: replicate reads and writes them by `Storage`.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,7 @@ PATIENCE: dict[str, float] = {"connect": 10.0, "answer": 60.0}
 """Timeouts for a silent catalog, in seconds."""
 _TRIES_OF_GLUE = 3
 _CLASS_OF_LOCATIONS = "write.py-location-provider.impl"
+"""The table property that names a class for pyiceberg to call at a commit."""
 _DESTINATION, _STORE_OPTION = "logicalrep.to", "logicalrep.store."
 _LIBRARIES = ("pyiceberg", "sqlalchemy", "requests", "urllib3", "botocore", "psycopg", "sqlite3", "pydantic_core")
 _PERMANENT = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthError, UnauthorizedError)
@@ -48,10 +52,14 @@ _PERMANENT = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthErr
 
 
 class CatalogError(StorageError):
+    """A catalog that does not answer, or refuses a request; the text quotes the reason."""
+
     code = "CATALOG_NOT_REACHED"
 
 
 class InvalidCatalogError(CatalogError):
+    """A catalog that can never be used."""
+
     code = "CATALOG_INVALID"
     may_pass = False
 
@@ -85,7 +93,17 @@ def _storage(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
 
 
 def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = False) -> Catalog:
-    """Connect to a catalog; `creates` creates an SQL catalog's own tables. Raises CatalogError, InvalidCatalogError."""
+    """Connect to a catalog with tables of a destination.
+
+    Args:
+        settings: the catalog.
+        storage: the destination.
+        creates: whether to create the catalog's own tables in an empty SQL catalog.
+
+    Raises:
+        CatalogError: the catalog does not answer, or is empty.
+        InvalidCatalogError: the catalog refuses the credentials, or a library for the catalog is not installed.
+    """
     properties = {
         **settings.library_options,
         "py-io-impl": f"{CatalogFiles.__module__}.{CatalogFiles.__qualname__}",
@@ -124,7 +142,11 @@ def is_catalog_error(error: BaseException) -> bool:
 
 
 class _CatalogOfFiles(Catalog):
-    """A catalog that never imports classes named by table properties or a service: they could run anybody's code."""
+    """A catalog whose files are a destination's.
+
+    pyiceberg would import and call classes named by a table's properties or by a REST service: anybody who can write to
+    the destination could run code.
+    """
 
     files: FileIO
 

@@ -32,7 +32,10 @@ class _UsersConfig(Config):
 
 
 def users_options(settings: CatalogSettings) -> dict[str, Any]:
-    """Return the user's options for a catalog; none for another URI: its token must not reach this catalog."""
+    """Return the options, such as a token, that the user's configuration has for a catalog of this name.
+
+    If the configured catalog has another URI, return no options: its token must not reach this catalog.
+    """
     options: dict[str, Any] = dict(_UsersConfig().get_catalog_config(settings.name) or {})
     uri = options.get("uri")
     is_catalog_error = uri is None or shown_uri(str(uri)).rstrip("/") == settings.shown.rstrip("/")
