@@ -27,8 +27,7 @@ PARTS = b"logicalrep.parts"
 
 
 def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dict[bytes, bytes]]]:
-    """Return the rows and properties of each file, at least one, of about `most_bytes` bytes each; the last one has the
-    Relation messages."""
+    """Return the rows and properties of each file, of about `most_bytes` bytes; the last has the Relation messages."""
     of_relations = groupby(changes.batches, key=lambda batch: batch.relation)
     groups = [part for _, batches in of_relations for part in in_parts(batches, most_bytes)] or [[]]
     files = []

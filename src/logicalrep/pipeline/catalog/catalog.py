@@ -70,8 +70,7 @@ class CatalogRefresh:
     """The transactions that the state includes."""
 
     def describe(self, oid: int, changes: TableChanges, *, needs_all: bool = False) -> DescribedChanges | None:
-        """Return the description once this state has the messages' transactions (`needs_all`: of all rows); else
-        None."""
+        """Return the description once this state has the messages' transactions (`needs_all`: all rows'); or None."""
         has_all = all(map(self.visibility.sees, changes.xids))
         has_messages = all(self.visibility.sees(relation.xid) for relation in changes.relations)
         is_described = has_all or (has_messages and not needs_all)
@@ -187,8 +186,10 @@ class Catalog:
     def prove_rows_stayed(
         self, current_spec: TableSpec, first_messages: Mapping[int, SentRelation], changes: Sequence[Run]
     ) -> None:
-        """Raise NeedsResync if a TRUNCATE of a new partition may have removed rows; NotProvenYetError: wait for a
-        lock."""
+        """Raise NeedsResync if a TRUNCATE of a new partition may have removed rows.
+
+        Raises NotProvenYetError while another session locks the partition.
+        """
         written = WrittenRows(current_spec, self._publication, first_messages, changes, self._limits.statement_keys)
         try:
             if self.run(written.query_lost):

@@ -52,8 +52,10 @@ class WrittenRows:
     """The most keys in one statement, and the most keys in memory that the server lacks."""
 
     def query_lost(self, connection: Connection) -> bool:
-        """Return whether an unsent TRUNCATE may have removed rows. Raises one of LOCKED while another session alters
-        a table."""
+        """Return whether an unsent TRUNCATE may have removed rows.
+
+        Raises one of LOCKED while another session alters a table.
+        """
         made_by: dict[int, int] = dict(connection.execute(_MADE_BY, (list(self.first_messages),)).fetchall())
         suspects: dict[int, dict[int, list[int]]] = {}
         for oid, relation in self.first_messages.items():
@@ -115,8 +117,10 @@ class WrittenRows:
         return bool(written_keys)
 
     def _keys(self, numbers: Sequence[int], lsn: int) -> Iterator[tuple[int, _Key | None, _Key | None]]:
-        """Yield commit LSN, removed and added key of each change: both None for TRUNCATE; empty if no row was
-        removed."""
+        """Yield commit LSN, removed and added key of each change.
+
+        Both keys are None for a TRUNCATE; a key is empty if no row was removed.
+        """
         for table, batches in self.changes:
             columns = dict(zip(table.attnums, table.relation.names, strict=True))
             names = [prefix + columns[number] for prefix in (OLD, NEW) for number in numbers]

@@ -34,8 +34,7 @@ MAY_BE_UNLOGGED = "it has another file and may have been unlogged for a while, w
 
 
 def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied: Collection[int] = ()) -> str | None:
-    """Return why the catalog requires a reload; None if it does not. The table must still have the `copied`
-    partitions."""
+    """Return why the catalog requires a reload; None without a reason. The table still has the `copied` partitions."""
     current_spec = catalog_table.table
     previous, current = previous_spec.evidence, current_spec.evidence
     if (previous_spec.published, previous.published) != (current_spec.published, current.published):

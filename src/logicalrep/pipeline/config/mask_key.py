@@ -45,8 +45,7 @@ class MaskKey:
 
     @classmethod
     def wanted(cls, settings: Iterable[TableSettings]) -> Self | None:
-        """Return the environment's key if settings hash columns, else None. Raises MaskKeyError if it is missing or
-        another key."""
+        """Return the environment's key if settings hash columns. Raises MaskKeyError without it, or if it changed."""
         checks = {table_settings.mask_key for table_settings in settings} - {None}
         if not checks:
             return None

@@ -21,8 +21,7 @@ from logicalrep.values.numbers import check_number_type
 
 
 def read_config(source: str | Path | Mapping[str, object] | TablesOfDatabase, defaults: TableSettings) -> Config:
-    """Return the settings by table of a file or mapping. Raises ConfigError, or MaskKeyError without a key for hashed
-    columns."""
+    """Return the settings by table of a file or mapping. Raises ConfigError, or MaskKeyError without a needed key."""
     document, tables = _tables(source)
     entries: dict[TableName, Entry] = {}
     if tables is not None:

@@ -85,8 +85,10 @@ def replaced_companion(
     buffered: Callable[[], Iterable[TableChanges]],
     before_application: str | None,
 ) -> StoredTable:
-    """Move a companion table to the load's position in one commit; its rows stay. `buffered`: changes during the
-    load."""
+    """Move a companion table to the load's position in one commit; its rows stay.
+
+    `buffered` reads the changes during the load. `before_application` is None if the table had no earlier load.
+    """
     assert new.table.companion is not None
     own = companion_folder(folder, new.table.companion)
     previous = tables.open(own)

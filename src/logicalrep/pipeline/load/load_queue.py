@@ -53,8 +53,7 @@ class LoadQueue:
         self._loading.close()
 
     def add(self, loads: Mapping[TableName, LoadRequest]) -> None:
-        """Queue loads of tables whose changes are already buffered; a running load is abandoned, as a later snapshot is
-        needed."""
+        """Queue loads of tables whose changes are already buffered; they replace running loads by later snapshots."""
         with self._changed:
             self._wanted |= loads
             self._last |= loads

@@ -21,8 +21,7 @@ def masks_needed_error(storage: Storage, tables: Sequence[str]) -> StateError:
 
 
 class Guard:
-    """Knows columns that must not be written in clear, also in later runs, after renames, and in detached
-    partitions."""
+    """The columns that must not be written in clear: also in later runs, after renames, in detached partitions."""
 
     def __init__(self, storage: Storage, settings: ReplicateSettings) -> None:
         """Raises StateError if tables of the destination have masks, and this run has no settings by table."""

@@ -76,14 +76,12 @@ def drop(
 
 
 def _deletion_order(path: str) -> tuple[int, str]:
-    """Return a sort key: `replicate` refuses a partly deleted destination. Older states come first; state.json before
-    them."""
+    """Return a sort key, so that `replicate` refuses a partly deleted destination: state.json, then older states."""
     return next((rank for rank, start in enumerate(DELETED_LAST, 1) if path.startswith(start)), 0), path
 
 
 def _tables(stored: TableFormat, tables: Mapping[str, TableState]) -> dict[str, str | None]:
-    """Return the folders of current and earlier (renamed or unreplicated) tables, each with a description; None for
-    companions."""
+    """Return the folders of current and earlier tables, each with its description, None for a companion table."""
     texts: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
     folders = stored.find_folders()
     for folder in sorted(folders - texts.keys()):

@@ -265,8 +265,7 @@ def _claim_identity(connection: Connection, settings: ReplicateSettings, storage
 def _refuse_catalog(
     connection: Connection, settings: ReplicateSettings, state: State, tables: Collection[TableName]
 ) -> None:
-    """Raise CatalogNameError for a name conflict, and StateError if commits to the catalog would be replicated by more
-    commits."""
+    """Raise CatalogNameError for a name conflict, StateError if replicate would replicate commits to the catalog."""
     catalog = settings.table_catalog
     if catalog is None:
         return

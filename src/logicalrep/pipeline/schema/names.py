@@ -54,8 +54,10 @@ def _code(character: str) -> str:
 
 
 def column_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the stored names: ` ,;{}()=`, tabs and line breaks become `_`, and a taken name (in any case) gets
-    `_2`."""
+    """Return the stored names, in which ` ,;{}()=`, tabs and line breaks become `_`.
+
+    A name that is taken, in any case, gets `_2`, `_3` and so on at its end.
+    """
     stored_names: dict[str, str] = {}
     taken: set[str] = set()
     # Names without such characters come first, so that no changed name takes them.

@@ -10,8 +10,7 @@ _NOTHING = pa.scalar(b"", _TEXT)
 
 
 def row_texts(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
-    """Return texts that are equal if and only if all values are: NULL equals NULL, NaN equals NaN, 0 differs from
-    -0."""
+    """Return texts that are equal if and only if all values are: NULL equals NULL, NaN equals NaN, 0 is not -0."""
     return pc.binary_join_element_wise(*map(_delimited, columns), _NOTHING)
 
 

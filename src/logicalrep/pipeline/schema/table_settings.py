@@ -47,8 +47,10 @@ class KeyNotSentError(LogicalRepError, ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableSettings:
-    """Settings stored with the table; all changes but of `write_mode` and `partition_by` reload it. Raises
-    OptionError."""
+    """Settings stored with a table; any change but of `write_mode` and `partition_by` reloads it.
+
+    Raises OptionError for invalid settings.
+    """
 
     unrepresentable: Literal["error", "null", "text"] = "error"
     """The result for values that the column's type cannot hold: an error, NULL, or NULL and a text column."""

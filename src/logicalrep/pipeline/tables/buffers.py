@@ -218,8 +218,7 @@ class TableBuffers:
 
 
 def _store_end(copy: Copy, end: Lsn) -> None:
-    """Store that a copy has all changes before `end`: otherwise the next start could not distinguish applied files from
-    lost ones."""
+    """Store that a copy has all changes before `end`, so that the next start can tell applied files from lost files."""
     if (copy.applied or 0) < end - 1:
         copy.stored.commit([], [], Position(copy.application, Lsn(end - 1)))
 

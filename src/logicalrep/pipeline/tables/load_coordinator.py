@@ -156,8 +156,7 @@ class LoadCoordinator:
             self.loader.add({table.name: request})
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
-        """Take the progress and results of other threads, and queue due tries; every commit before `taken` is applied
-        or buffered."""
+        """Take the results of other threads, and queue due tries; commits before `taken` are applied or buffered."""
         copying = self.loader.progress()
         for name, table in tables.items():
             phase = table.phase

@@ -342,8 +342,7 @@ class TableManager:
         self.loads.load_part(self._tables.get(part.table), part)
 
     def skip(self, name: TableName, lsn: Lsn) -> bool:
-        """Skip a table's refused commit; return False if the table retries its buffer, and may stop at the commit
-        again."""
+        """Skip a table's refused commit; return False if the table retries its buffer, and so may stop again."""
         table = self._tables.get(name)
         phase = None if table is None else table.phase
         held = None if phase is None else phase.pending

@@ -49,8 +49,7 @@ class Openings:
             self.buffers.remove(folder)
 
     def resume(self, table: Table, opened: Opened | None, *, was_unpublished: bool) -> None:
-        """Resume an opened table from its last state, or load it; the server did not send the changes of an unpublished
-        one."""
+        """Resume an opened table from its last state, or load it; no changes were sent while it `was_unpublished`."""
         state = self.last_state.tables.get(str(table.name))
         # A table that is published again later has no pending load: these are from before this process.
         pending = self.pending_loads.pop(table.folder, None)

@@ -84,8 +84,7 @@ class Fingerprints:
         )
 
     def add(self, keys: Hashes, digests: Digests, versions: Sequence[str] | None = None) -> NDArray[np.bool_]:
-        """Return a mask of added rows. A version's last word is the transaction that changed or locked the row, or
-        0."""
+        """Return a mask of added rows; a version ends with the transaction that changed or locked the row, or 0."""
         indices = np.minimum(np.searchsorted(keys, digests.keys), len(keys) - 1)
         is_wanted: NDArray[np.bool_] = keys[indices] == digests.keys
         indices = indices[is_wanted]

@@ -63,8 +63,7 @@ class ServerRows:
         self._with_version = replace(table, relation=described, attnums=(*table.attnums, 0))
 
     def all(self) -> Iterator[pa.RecordBatch]:
-        """Each part is read in its own snapshot, so that no lock outlives it; without a key one snapshot covers all
-        parts."""
+        """Read each part in its own snapshot, so that no lock outlives it; without a key, all in one snapshot."""
         if self._table.key is None:
             with self._take_moment():
                 for part in self._parts():
