@@ -115,6 +115,8 @@ def replicate_meanwhile(
 
 
 class Warnings(Observer):
+    """Records the texts of warnings."""
+
     def __init__(self) -> None:
         self.texts: list[str] = []
 
@@ -125,7 +127,7 @@ class Warnings(Observer):
 
 
 def replicate_for_warnings(db: Database, storage: Path, limits: Limits | None = None, **options: Any) -> list[str]:
-    """Replicate all that there is; return the warnings."""
+    """Replicate until the tables have every commit; return the texts of warnings."""
     observer = Warnings()
     replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine(), limits=limits)
     return observer.texts

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from logicalrep.observe.events import CopyStarted, RunEvent, WarningIssued
+from logicalrep.observe.events import CopyStarted, RunEvent
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
@@ -24,7 +24,7 @@ from logicalrep.pipeline.tables.tries import Tries
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
+from tests.pipeline.replicating import Warnings, replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database, create_database
 from tests.waiting import eventually
 
@@ -146,18 +146,11 @@ def test_an_error_that_nobody_foresaw_stops_its_table_alone(db18: Database, tmp_
 
 
 def test_a_table_without_columns_keeps_nobody_waiting(db18: Database, tmp_path: Path) -> None:
-    warned: list[str] = []
-
-    class Warned(Observer):
-        def on_event(self, event: RunEvent) -> None:
-            match event:
-                case WarningIssued(text):
-                    warned.append(text)
-
+    observer = Warnings()
     prepare(db18)
     db18.execute("CREATE TABLE empty ()", "ALTER TABLE empty REPLICA IDENTITY FULL", "INSERT INTO empty DEFAULT VALUES")
-    replicate_with(settings(db18, tmp_path, once=True), Warned(), engine=SequentialEngine())
-    assert any(text.startswith("public.empty is not replicated, as it has no columns") for text in warned)
+    replicate_with(settings(db18, tmp_path, once=True), observer, engine=SequentialEngine())
+    assert any(text.startswith("public.empty is not replicated, as it has no columns") for text in observer.texts)
     db18.execute("ALTER TABLE empty ADD COLUMN v int DEFAULT 7")
     replicate_once(db18, tmp_path)
     assert find_differences(db18.dsn, str(tmp_path), ["public.good", "public.empty"]) == {}

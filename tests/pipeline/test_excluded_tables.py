@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from logicalrep.observe.events import RunEvent, WarningIssued
-from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables.buffers import TableBuffers
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.replicating import TABLES, replicate_once, settings
+from tests.pipeline.replicating import TABLES, replicate_for_warnings, replicate_once
 from tests.postgres.servers import Database
 
 OTHERS = ["public.customer", "public.orders"]
-
-
-class Warnings(Observer):
-    """Remembers what is warned of."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def on_event(self, event: RunEvent) -> None:
-        match event:
-            case WarningIssued(text):
-                self.texts.append(text)
-
-
-def warned_of(db: Database, lake: Path, **options: Any) -> list[str]:
-    observer = Warnings()
-    replicate_with(settings(db, lake, once=True, **options), observer, engine=SequentialEngine())
-    return observer.texts
 
 
 def published(db: Database) -> object:
@@ -44,7 +21,7 @@ def published(db: Database) -> object:
 
 
 def test_an_excluded_table_is_not_published_not_loaded_and_said(shop: Database, tmp_path: Path) -> None:
-    warnings = warned_of(shop, tmp_path, exclude_tables=["audit,bare"])
+    warnings = replicate_for_warnings(shop, tmp_path, exclude_tables=["audit,bare"])
     assert warnings == ["excluded, so neither loaded nor replicated: public.audit, public.bare; their stored rows stay"]
     assert published(shop) == "customer,orders"
     assert find_differences(shop.dsn, str(tmp_path), OTHERS) == {}
@@ -54,11 +31,11 @@ def test_an_excluded_table_is_not_published_not_loaded_and_said(shop: Database, 
 def test_a_later_run_excludes_a_table_and_the_next_one_has_it_again(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
     shop.execute("UPDATE audit SET what = 'before'")
-    warnings = warned_of(shop, tmp_path, exclude_tables=["audit"])
+    warnings = replicate_for_warnings(shop, tmp_path, exclude_tables=["audit"])
     assert [text for text in warnings if text.startswith("excluded, so neither loaded nor replicated: public.audit;")]
     assert published(shop) == "customer,orders"
     shop.execute("DELETE FROM audit WHERE ctid IN (SELECT ctid FROM audit LIMIT 3)", "DELETE FROM orders WHERE id < 9")
-    warned_of(shop, tmp_path, exclude_tables=["audit"])
+    replicate_for_warnings(shop, tmp_path, exclude_tables=["audit"])
     assert find_differences(shop.dsn, str(tmp_path), OTHERS) == {}
     assert find_differences(shop.dsn, str(tmp_path), ["public.audit"]) != {}
     assert "public.audit" not in State.read(Storage(str(tmp_path))).tables
@@ -87,7 +64,7 @@ def test_changes_of_unreplicated_tables_in_a_users_publication_are_ignored(
             replicate_once(shop, tmp_path, publication="theirs")
     for change in ("UPDATE audit SET what = 'ignored'", "DELETE FROM orders WHERE id < 9"):
         shop.execute(change)
-    warned_of(shop, tmp_path, publication="theirs", exclude_tables=["audit"])
+    replicate_for_warnings(shop, tmp_path, publication="theirs", exclude_tables=["audit"])
     assert published(shop) == "audit,customer,orders"
     assert find_differences(shop.dsn, str(tmp_path), OTHERS) == {}
     replicate_once(shop, tmp_path, publication="theirs")

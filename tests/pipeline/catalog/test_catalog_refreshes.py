@@ -10,8 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from logicalrep.observe.events import RunEvent, WaitReported, WarningIssued
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.events import RunEvent, WaitReported
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
 from logicalrep.pipeline.limits import Limits
@@ -20,7 +19,7 @@ from logicalrep.postgres.retries import LOCKED, Wait
 from tests.pipeline.companions import companion_differences
 from tests.pipeline.observed_loads import CopyNames, create_two_tables, read_ids
 from tests.pipeline.reading import read_table
-from tests.pipeline.replicating import replicate_meanwhile, settings
+from tests.pipeline.replicating import Warnings, replicate_meanwhile, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -51,13 +50,7 @@ def test_a_refresh_that_waits_for_locks_is_no_error(
     error: type[psycopg.Error], db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends one of two sessions that wait for each other's locks, such as a migration's and this one."""
-    messages: list[str] = []
-
-    class Told(Observer):
-        def on_event(self, event: RunEvent) -> None:
-            match event:
-                case WarningIssued(text):
-                    messages.append(text)
+    observer = Warnings()
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -66,10 +59,10 @@ def test_a_refresh_that_waits_for_locks_is_no_error(
     monkeypatch.setattr(catalog, "query_unproven_partitions", lambda *_: (1,))
     monkeypatch.setattr(catalog, "query_empty_tables", fail)
     spec: Any = None
-    with Catalog(settings(db18, tmp_path), "p", "s", Told(), (), Wait(0), Limits()) as looking:
+    with Catalog(settings(db18, tmp_path), "p", "s", observer, (), Wait(0), Limits()) as looking:
         assert looking.query_tables() is None
         assert looking.unsent_partitions(spec, spec) is None
-    assert [text.partition(",")[0] for text in messages] == ["another session has locked a table"]
+    assert [text.partition(",")[0] for text in observer.texts] == ["another session has locked a table"]
 
 
 def test_one_look_answers_for_all_messages_and_no_row_asks_for_another(

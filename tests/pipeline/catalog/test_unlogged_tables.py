@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.observe.events import RunEvent, WarningIssued
-from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.companions import companion_differences
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.observed_loads import run_once, split_statements
-from tests.pipeline.replicating import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import Warnings, replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -27,18 +25,6 @@ _ROOT = (
 )
 _WRITTEN = "UPDATE {t} SET id = id + 100 WHERE id < 5; DELETE FROM {t} WHERE id = 9"
 _UNLOGGED = f"ALTER TABLE {{t}} SET UNLOGGED; {_WRITTEN}; ALTER TABLE {{t}} SET LOGGED"
-
-
-class Warned(Observer):
-    """A report of the warnings."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def on_event(self, event: RunEvent) -> None:
-        match event:
-            case WarningIssued(text):
-                self.texts.append(text)
 
 
 @dataclass(frozen=True)
@@ -138,7 +124,7 @@ def test_a_table_is_not_replicated_while_a_partition_is_unlogged(
     if published is not None:
         db18.execute("CREATE PUBLICATION p FOR ALL TABLES WITH (publish_via_partition_root = true)")
     replicate_once(db18, tmp_path, publication=published)
-    warned = Warned()
+    warned = Warnings()
     with replicate_meanwhile(db18, tmp_path, warned, publication=published, look_again=0.3) as caught_up:
         caught_up()
         db18.execute("ALTER TABLE t_1 SET UNLOGGED", *split_statements(_WRITTEN, "t"))

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.observe.events import RunEvent, WarningIssued
-from logicalrep.observe.observer import Observer, Observers
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import EngineError
 from logicalrep.pipeline.engines.spark.checks import host_in_clear, warn_of_plain_text, warn_of_scheduling
@@ -21,6 +20,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.retries import Ended
 from logicalrep.spark import executors, java
 from logicalrep.spark.executors import NEEDED, ExecutorError, check_executors, installed_version
+from tests.pipeline.replicating import Warnings
 from tests.spark.cluster import connect_server
 from tests.spark.pythons import find_other_version, make_python
 
@@ -82,22 +82,15 @@ def test_executors_with_all_that_is_needed(
 
 def test_an_existing_session_is_checked(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "workers_run_this_python", lambda _: False)
-    warnings: list[str] = []
-
-    class Told(Observer):
-        def on_event(self, event: RunEvent) -> None:
-            match event:
-                case WarningIssued(text):
-                    warnings.append(text)
-
+    observer = Warnings()
     settings = ReplicateSettings("dbname=x", str(tmp_path))
-    with start_spark(settings, Storage(str(tmp_path)), threading.Event(), Told()) as engine:
+    with start_spark(settings, Storage(str(tmp_path)), threading.Event(), observer) as engine:
         assert engine.run(len, ["a", "bc"], 3) == [1, 2]
-    assert [text.partition(":")[0] for text in warnings] == ["spark.scheduler.mode is FIFO"]
+    assert [text.partition(":")[0] for text in observer.texts] == ["spark.scheduler.mode is FIFO"]
     monkeypatch.setitem(NEEDED, "replicate", ("no_such_module",))
     with (
         pytest.raises(ExecutorError, match="no_such_module"),
-        start_spark(settings, Storage(str(tmp_path)), threading.Event(), Told()),
+        start_spark(settings, Storage(str(tmp_path)), threading.Event(), observer),
     ):
         pass
 

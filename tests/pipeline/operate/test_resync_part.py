@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pytest
 
 from logicalrep.cli.main import main
-from logicalrep.observe.events import RunEvent, WarningIssued
 from logicalrep.observe.figures import Phase
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.apply.rewriting import write_versions
@@ -44,7 +43,7 @@ from tests.pipeline.comparison import find_differences
 from tests.pipeline.kills import Killed, Kills
 from tests.pipeline.observed_loads import RowCounter
 from tests.pipeline.reading import load_name, read_table
-from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
+from tests.pipeline.replicating import Warnings, replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -72,18 +71,6 @@ def damage(storage: Path | str, folder: str, change: Callable[[pa.Table], pa.Tab
 
 def requests_at(storage: Storage) -> list[str]:
     return storage.list("_logicalrep/requests")
-
-
-class Warned(Observer):
-    """Keeps the warnings."""
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def on_event(self, event: RunEvent) -> None:
-        match event:
-            case WarningIssued(text):
-                self.warnings.append(text)
 
 
 def without(condition: pc.Expression, rows: pa.Table) -> pa.Table:
@@ -489,22 +476,22 @@ def test_requests_that_no_command_writes_are_refused_each_with_a_line(db18: Data
     folder.mkdir()
     for number, (name, content) in enumerate(HOSTILE.items()):
         (folder / f"{number}.json").write_text(content.replace("other", f"other_{db18.name}"))
-        warned = Warned()
+        warned = Warnings()
         run(db18, tmp_path, warned)
         assert [*folder.iterdir()] == [], name
-        assert len(warned.warnings) == 1, name
-        warnings += warned.warnings
+        assert len(warned.texts) == 1, name
+        warnings += warned.texts
     assert all("a request was invalid, and was deleted" in text and "object has no" not in text for text in warnings)
     # Valid requests: for a table that is not stopped, with a new slot, and for a table that is not replicated.
     request_skip(Storage(str(tmp_path)), T, Lsn(5))
     resync(db18.settings, Storage(str(tmp_path)), [], new_slot=True)
-    warned = Warned()
+    warned = Warnings()
     run(db18, tmp_path, warned)
-    assert warned.warnings == ["public.t is not stopped at the commit 0/5: the request to skip it is ignored"]
+    assert warned.texts == ["public.t is not stopped at the commit 0/5: the request to skip it is ignored"]
     request_resync(Storage(str(tmp_path)), [TableName("public", "nope")])
-    warned = Warned()
+    warned = Warnings()
     run(db18, tmp_path, warned)
-    assert warned.warnings == ["public.nope is not replicated: the request to reload it is ignored"]
+    assert warned.texts == ["public.nope is not replicated: the request to reload it is ignored"]
     slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'other_' || current_database()"
     assert db18.value(slots) == 1
     db18.execute("SELECT pg_drop_replication_slot('other_' || current_database())")
