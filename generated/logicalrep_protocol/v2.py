@@ -551,9 +551,10 @@ class Update:
     old: TupleData | None
     """The old row; of a K row only the key columns count.
 
-    Present with `old_kind`. A K row has every column of the Relation, and those outside the key are sent as NULL,
-    which they need not be. With publish_via_partition_root the key is that of the partition, while the Relation
-    flags the root's: a flagged column may be NULL here, and one without a flag have a value.
+    Present with `old_kind`. A K row has every column of the Relation; the server sends the columns outside the
+    key as NULL, whatever their value. With publish_via_partition_root, the row has the partition's key, while the
+    Relation flags the root's key: a flagged column may be NULL here, and a column without a flag may have a
+    value.
     """
     new: TupleData
     """The new row."""
@@ -671,9 +672,9 @@ class Delete:
     old: TupleData
     """The old row; of a K row only the key columns count.
 
-    A K row has every column of the Relation, and those outside the key are sent as NULL, which they need not be.
-    With publish_via_partition_root the key is that of the partition, while the Relation flags the root's: a
-    flagged column may be NULL here, and one without a flag have a value.
+    A K row has every column of the Relation; the server sends the columns outside the key as NULL, whatever their
+    value. With publish_via_partition_root, the row has the partition's key, while the Relation flags the root's
+    key: a flagged column may be NULL here, and a column without a flag may have a value.
     """
 
     struct: ClassVar[DataclassStruct[Delete]] = DataclassStruct(

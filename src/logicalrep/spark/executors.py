@@ -89,7 +89,7 @@ def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[
         remove_tag(_TAG)
     if differences:
         summary = "; ".join(sorted(differences))
-        remedy = f"with its extra '{extra}' for the Python of all executors, or name one that has it in PYSPARK_PYTHON"
+        remedy = f"with its extra '{extra}' for all executors' Python, or set PYSPARK_PYTHON to a Python that has it"
         if all(" has logicalrep " in difference for difference in differences):
             raise ExecutorError(f"{summary}: install logicalrep {installed_version()} {remedy}", code="PACKAGE_DIFFERS")
         raise ExecutorError(f"{summary}: install logicalrep {remedy}", code="PACKAGE_MISSING")

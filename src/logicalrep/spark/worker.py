@@ -37,8 +37,8 @@ def _loading() -> Callable[[bytes], object]:
         except ImportError as error:
             raise RuntimeError(
                 f"[PACKAGE_MISSING] the Python worker {sys.executable} on {socket.gethostname()} cannot import the "
-                f"source ({error}): install logicalrep with its extra 'spark' for the Python of all executors, or name "
-                "one that has it in PYSPARK_PYTHON"
+                f"source ({error}): install logicalrep with its extra 'spark' for all executors' Python, or set "
+                "PYSPARK_PYTHON to a Python that has it"
             ) from None
         instance = object.__new__(kind)
         instance.__dict__.update(state)
