@@ -54,7 +54,7 @@ def _code(character: str) -> str:
 
 
 def column_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the stored names, in which ` ,;{}()=`, tabs and line breaks become `_`.
+    """Return the stored names: ` ,;{}()=`, tabs and line breaks become `_`.
 
     A name that is taken, in any case, gets `_2`, `_3` and so on at its end.
     """
