@@ -11,10 +11,10 @@ from codegen import diff, vectors
 from codegen import pagecheck as docs
 from codegen.emit.package import PACKAGE, emit, emit_project
 from codegen.emit.rendering import MARK
+from codegen.model.places import SpecError
+from codegen.model.reader import load, load_project
 from codegen.reference import site as reference
 from codegen.shared import ROOT, add_spec, relative
-from codegen.spec.places import SpecError
-from codegen.spec.reader import load, load_project
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,9 +10,9 @@ from properdocs.commands.build import build as write_site
 from properdocs.config import load_config
 from properdocs.exceptions import Abort
 
+from codegen.model.reader import load
 from codegen.reference.site import site as reference
 from codegen.shared import ROOT
-from codegen.spec.reader import load
 from website.navigation import SECTIONS, first_page
 from website.pages import PAGES, anchor, page_text
 from website.python_api import python_api

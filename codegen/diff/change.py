@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from codegen.diff.rules import Rule, Severity
-from codegen.spec.places import Place
+from codegen.model.places import Place
 
 
 class Case(NamedTuple):

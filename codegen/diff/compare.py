@@ -16,9 +16,9 @@ from codegen.diff.owners import blocks_of
 from codegen.diff.pair import Pair, pair_of
 from codegen.diff.rules import Severity
 from codegen.diff.things import Things
-from codegen.spec.model import Protocol
-from codegen.spec.places import Place
-from codegen.spec.reader import TYPES_FILE
+from codegen.model.model import Protocol
+from codegen.model.places import Place
+from codegen.model.reader import TYPES_FILE
 
 _SEVERITIES = list(Severity)
 

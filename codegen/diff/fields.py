@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from codegen.diff.owners import Owner
 from codegen.lowering.rows import annotation_of
-from codegen.spec.layouts import Alternative, Field, Message, NamedType, Part, attributes
-from codegen.spec.model import Protocol, Version
-from codegen.spec.notation import PartName
-from codegen.spec.places import Place
+from codegen.model.layouts import Alternative, Field, Message, NamedType, Part, attributes
+from codegen.model.model import Protocol, Version
+from codegen.model.notation import PartName
+from codegen.model.places import Place
 
 
 class Row(NamedTuple):

@@ -11,9 +11,9 @@ from codegen.diff.pair import Pair
 from codegen.diff.rendering import Report, counts, summary
 from codegen.diff.rules import Severity, rules_of
 from codegen.diff.wording import key_of, one_line
+from codegen.model.layouts import Message, Part
+from codegen.model.model import Protocol
 from codegen.shared import out_of_order
-from codegen.spec.layouts import Message, Part
-from codegen.spec.model import Protocol
 
 _Line = tuple[str, str, str]
 """The mark (changed, renamed, moved, gone, added or none), a row or key before, and after."""

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from codegen.diff.fields import Row, bytes_of
 from codegen.diff.owners import Block, Owner, all_rows, blocks_of, owners
-from codegen.spec.layouts import Alternative, Field, Message, NamedType, Part
-from codegen.spec.model import Protocol, SessionFact
-from codegen.spec.notation import Int, PartName, Type
+from codegen.model.layouts import Alternative, Field, Message, NamedType, Part
+from codegen.model.model import Protocol, SessionFact
+from codegen.model.notation import Int, PartName, Type
 
 
 @dataclass

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from codegen.spec.layouts import Alternative, Field, Message, Part
-from codegen.spec.model import Protocol
-from codegen.spec.places import Place
+from codegen.model.layouts import Alternative, Field, Message, Part
+from codegen.model.model import Protocol
+from codegen.model.places import Place
 
 Owner = Message | Part | Alternative
 """Names of owners are unique within a protocol."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from codegen.diff.names import Names, as_new
 from codegen.diff.presence import Presence
-from codegen.spec.model import Protocol
+from codegen.model.model import Protocol
 
 
 class Pair(NamedTuple):

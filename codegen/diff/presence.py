@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from codegen.diff.change import Case, Cases
 from codegen.diff.owners import Owner, all_rows, own_and_inner
-from codegen.spec.layouts import Message, parts_used
-from codegen.spec.model import Protocol
-from codegen.spec.versions import View, view
+from codegen.model.layouts import Message, parts_used
+from codegen.model.model import Protocol
+from codegen.model.versions import View, view
 
 _LAYOUTS = ("message", "part", "alternative")
 

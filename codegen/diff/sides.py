@@ -8,10 +8,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from codegen.model.model import Protocol
+from codegen.model.places import Place, SpecError
+from codegen.model.reader import PROTOCOL_FILE, TYPES_FILE, load
 from codegen.shared import relative
-from codegen.spec.model import Protocol
-from codegen.spec.places import Place, SpecError
-from codegen.spec.reader import PROTOCOL_FILE, TYPES_FILE, load
 
 FOLDER = "spec"
 """The spec's folder in every revision of the repository."""

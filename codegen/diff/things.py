@@ -11,9 +11,9 @@ from codegen.diff.fields import Row, described, name_of, names_in, read
 from codegen.diff.pair import Pair
 from codegen.diff.rules import ORDER, RULES, Severity, rules_of
 from codegen.diff.wording import key_of, listed, place_in
+from codegen.model.layouts import OUTSIDE, Field, Message
+from codegen.model.places import Place
 from codegen.shared import mask, out_of_order
-from codegen.spec.layouts import OUTSIDE, Field, Message
-from codegen.spec.places import Place
 
 _SUBJECTS = {
     "version": "version {name}",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from codegen.lowering.operations import Constant, Integer, Take
 from codegen.lowering.rows import lower
-from codegen.spec.layouts import Message, distinguishing_offset
-from codegen.spec.model import fact_of, value_of
-from codegen.spec.names import class_name
-from codegen.spec.versions import View
+from codegen.model.layouts import Message, distinguishing_offset
+from codegen.model.model import fact_of, value_of
+from codegen.model.names import class_name
+from codegen.model.versions import View
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ from codegen.lowering.operations import (
     renamed,
 )
 from codegen.lowering.rows import lower
-from codegen.spec.layouts import Message, Part
-from codegen.spec.names import class_name, snake_case
-from codegen.spec.places import Finding, SpecError
-from codegen.spec.versions import View
+from codegen.model.layouts import Message, Part
+from codegen.model.names import class_name, snake_case
+from codegen.model.places import Finding, SpecError
+from codegen.model.versions import View
 
 _ITEMS = "integers, texts and bytes"
 _OTHERWISE = "give it another name with 'batch column'"

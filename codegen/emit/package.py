@@ -17,12 +17,12 @@ from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
 from codegen.emit.tables import table
 from codegen.lowering.operations import Choose, Constant, Integer, Measure, Repeat
 from codegen.lowering.rows import looked_up, lower, whether
-from codegen.spec import taken
-from codegen.spec.layouts import Message, Part, parts_used
-from codegen.spec.model import Protocol
-from codegen.spec.names import class_name
-from codegen.spec.places import Finding, SpecError
-from codegen.spec.versions import View, unfiltered, views
+from codegen.model import taken
+from codegen.model.layouts import Message, Part, parts_used
+from codegen.model.model import Protocol
+from codegen.model.names import class_name
+from codegen.model.places import Finding, SpecError
+from codegen.model.versions import View, unfiltered, views
 
 PACKAGE = "logicalrep_protocol"
 """The name of logicalrep's own package."""

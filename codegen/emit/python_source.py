@@ -25,10 +25,10 @@ from codegen.lowering.operations import (
     renamed,
 )
 from codegen.lowering.rows import enumeration_name, lower
-from codegen.spec import taken
-from codegen.spec.layouts import Alternative, Message, Part
-from codegen.spec.names import class_name, snake_case
-from codegen.spec.versions import View
+from codegen.model import taken
+from codegen.model.layouts import Alternative, Message, Part
+from codegen.model.names import class_name, snake_case
+from codegen.model.versions import View
 
 
 @dataclass(frozen=True)

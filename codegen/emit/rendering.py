@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from codegen.lowering.rows import whether
+from codegen.model.model import Protocol, SessionFact
+from codegen.model.names import class_name
 from codegen.shared import mask, templates
-from codegen.spec.model import Protocol, SessionFact
-from codegen.spec.names import class_name
 
 MARK = "by `python -m codegen regen`; do not edit."
 """A mark in every generated file that is not empty. The generator removes only files with the mark."""

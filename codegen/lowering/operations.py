@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from codegen.spec.layouts import Part
-from codegen.spec.places import Place
+from codegen.model.layouts import Part
+from codegen.model.places import Place
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,12 +19,12 @@ from codegen.lowering.operations import (
     Take,
     Text,
 )
+from codegen.model.layouts import REST, UNTIL_ZERO, Field, NamedType, counted
+from codegen.model.model import Protocol, SessionFact
+from codegen.model.names import class_name
+from codegen.model.notation import Byte1, Byten, PartName, String
+from codegen.model.versions import View
 from codegen.shared import lowered
-from codegen.spec.layouts import REST, UNTIL_ZERO, Field, NamedType, counted
-from codegen.spec.model import Protocol, SessionFact
-from codegen.spec.names import class_name
-from codegen.spec.notation import Byte1, Byten, PartName, String
-from codegen.spec.versions import View
 
 
 def lower(view: View, fields: tuple[Field, ...]) -> Operations:

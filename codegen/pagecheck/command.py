@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from codegen.model.model import Protocol
+from codegen.model.reader import load
 from codegen.pagecheck.comparison import compare, protocols_on
 from codegen.pagecheck.lists import compare_list, listed
 from codegen.pagecheck.page import Page
@@ -13,8 +15,6 @@ from codegen.pagecheck.quoting import Difference
 from codegen.pagecheck.reading import DocPageError, read_page
 from codegen.pagecheck.scope import messages_of
 from codegen.shared import add_spec
-from codegen.spec.model import Protocol
-from codegen.spec.reader import load
 
 AGREES, DIFFERS, UNREADABLE = 0, 1, 2
 """The exit codes."""

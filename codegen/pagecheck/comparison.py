@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from codegen.model.model import Protocol
+from codegen.model.places import Place
+from codegen.model.versions import view
 from codegen.pagecheck import quoting
 from codegen.pagecheck.expected import Layout, layouts
 from codegen.pagecheck.page import Group, Message, Page
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.pagecheck.scope import messages_of, misplaced, missing, pair_messages, same_name
 from codegen.pagecheck.tables import Reading, compare_tables, distance
-from codegen.spec.model import Protocol
-from codegen.spec.places import Place
-from codegen.spec.versions import view
 
 
 def protocols_on(page: Page, protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:

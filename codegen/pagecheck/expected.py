@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from codegen.model.layouts import UNTIL_ZERO, Field, Message, Part
+from codegen.model.model import Protocol
+from codegen.model.notation import Byte1, Int, PartName
+from codegen.model.places import Place
+from codegen.model.versions import View
 from codegen.pagecheck.remarks import BlockKind, ConditionKind
-from codegen.spec.layouts import UNTIL_ZERO, Field, Message, Part
-from codegen.spec.model import Protocol
-from codegen.spec.notation import Byte1, Int, PartName
-from codegen.spec.places import Place
-from codegen.spec.versions import View
 
 _CONDITION_OF_FACT: dict[str, ConditionKind] = {"streaming": "streamed", "parallel": "parallel"}
 """The wording of a session fact on pages."""

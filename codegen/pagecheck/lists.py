@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from codegen.model import notation
+from codegen.model.layouts import Field
+from codegen.model.model import Protocol
+from codegen.model.places import Place
 from codegen.pagecheck.page import Term, TermList
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.shared import ROOT, relative
-from codegen.spec import notation
-from codegen.spec.layouts import Field
-from codegen.spec.model import Protocol
-from codegen.spec.places import Place
 
 _NOTATION = Place(relative(ROOT / "codegen" / "spec" / "notation.py"), 1)
 _EXAMPLES = re.compile(r"\bEg\. ([^.]*)\.")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codegen.model.places import Place
 from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow
 from codegen.pagecheck.page import Block, Message, Row
 from codegen.pagecheck.remarks import BlockKind
-from codegen.spec.places import Place
 
 NOTHING = "nothing"
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 
+from codegen.model.model import Protocol
 from codegen.pagecheck.expected import Layout
 from codegen.pagecheck.page import Group, Message, Page
 from codegen.shared import out_of_order
-from codegen.spec.model import Protocol
 
 _NUMBER = re.compile(r"^(?:Chapter\s)?[\d.\s]*")
 """A section's number before its title."""

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+from codegen.model.places import Place
 from codegen.pagecheck import quoting
 from codegen.pagecheck.alignment import align
 from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow, Layout
@@ -15,7 +16,6 @@ from codegen.pagecheck.page import Block, Message, Row
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.pagecheck.remarks import Condition
 from codegen.pagecheck.wording import change_places, likeness, words
-from codegen.spec.places import Place
 
 _GAP = 1.5
 _OTHER_TYPE = 2.5

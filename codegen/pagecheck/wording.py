@@ -10,7 +10,7 @@ import math
 import re
 from functools import lru_cache
 
-from codegen.spec.layouts import Field
+from codegen.model.layouts import Field
 
 _COMMON = re.compile(
     r"a|all|an|and|any|are|as|at|be|been|but|by|can|for|from|had|has|have|if|in|is|it|its|no|not|of|on|only|or|so|that|"

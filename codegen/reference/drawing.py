@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from codegen.model.layouts import REST
+from codegen.model.notation import Byte1, Byten, Int
 from codegen.reference.layout import BYTES, CONSTANT, PART, TEXT, Row
-from codegen.spec.layouts import REST
-from codegen.spec.notation import Byte1, Byten, Int
 
 WIDE = 816.0
 """The width of a picture on a screen or a printed page, in pixels."""

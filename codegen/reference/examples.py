@@ -11,10 +11,10 @@ from pathlib import Path
 
 from codegen.lowering.operations import Bytes, Integer, Text
 from codegen.lowering.rows import lower
+from codegen.model.layouts import Message
+from codegen.model.model import Protocol
+from codegen.model.versions import View, view, views
 from codegen.shared import ROOT
-from codegen.spec.layouts import Message
-from codegen.spec.model import Protocol
-from codegen.spec.versions import View, view, views
 from codegen.vectors.captured import messages_of
 from codegen.vectors.codec import Fields, Reader, RefusedError, Written, write
 from codegen.vectors.conversations import CONVERSATIONS, connections

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codegen.spec.layouts import REST, Field
-from codegen.spec.model import Protocol
-from codegen.spec.notation import Byten, PartName, String
+from codegen.model.layouts import REST, Field
+from codegen.model.model import Protocol
+from codegen.model.notation import Byten, PartName, String
 
 CONSTANT = "constant"
 INTEGER = "integer"

@@ -11,15 +11,15 @@ from codegen.emit.package import package_of
 from codegen.emit.python_source import Attribute, Source
 from codegen.emit.rendering import joined
 from codegen.lowering.rows import enumeration_name
+from codegen.model.layouts import OUTSIDE, Alternative, Field, Message, NamedType, Part
+from codegen.model.model import Protocol, SessionFact, Version
+from codegen.model.names import class_name, snake_case
+from codegen.model.notation import Byte1, Byten, Int, PartName, String
+from codegen.model.places import Place
+from codegen.model.versions import View, views
 from codegen.reference.drawing import NARROW, Picture, draw
 from codegen.reference.layout import Row, rows
 from codegen.shared import mask
-from codegen.spec.layouts import OUTSIDE, Alternative, Field, Message, NamedType, Part
-from codegen.spec.model import Protocol, SessionFact, Version
-from codegen.spec.names import class_name, snake_case
-from codegen.spec.notation import Byte1, Byten, Int, PartName, String
-from codegen.spec.places import Place
-from codegen.spec.versions import View, views
 
 Layout = Message | Part | Alternative
 

@@ -14,15 +14,15 @@ from markupsafe import Markup, escape
 
 from codegen.emit.package import PACKAGE
 from codegen.emit.rendering import joined
+from codegen.model.model import Protocol
+from codegen.model.notation import INT_WIDTHS, Int, PartName
+from codegen.model.reader import load
+from codegen.model.versions import view
 from codegen.reference import pages
 from codegen.reference.drawing import draw, number
 from codegen.reference.examples import examples
 from codegen.reference.layout import Row, rows
 from codegen.shared import ROOT, add_spec, lowered, mask, templates
-from codegen.spec.model import Protocol
-from codegen.spec.notation import INT_WIDTHS, Int, PartName
-from codegen.spec.reader import load
-from codegen.spec.versions import view
 
 _IDENTIFIER = re.compile(r"\b[a-z0-9]+(?:[_.][a-z0-9]+)*_[a-z0-9]+(?:[_.][a-z0-9]+)*\b")
 

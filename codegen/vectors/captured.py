@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from codegen.spec.layouts import Message
-from codegen.spec.model import Protocol
-from codegen.spec.versions import View, views
+from codegen.model.layouts import Message
+from codegen.model.model import Protocol
+from codegen.model.versions import View, views
 from codegen.vectors.codec import Reader, facts_of
 
 _LONGEST = 1024

@@ -26,9 +26,9 @@ from codegen.lowering.operations import (
     Text,
 )
 from codegen.lowering.rows import lower
-from codegen.spec.layouts import Message
-from codegen.spec.model import fact_of, value_of
-from codegen.spec.versions import View
+from codegen.model.layouts import Message
+from codegen.model.model import fact_of, value_of
+from codegen.model.versions import View
 
 Fields = dict[str, Any]
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from codegen.lowering.rows import lower
+from codegen.model.layouts import Message
+from codegen.model.model import Protocol
+from codegen.model.reader import load
+from codegen.model.versions import View, view, views
 from codegen.shared import ROOT, add_spec
-from codegen.spec.layouts import Message
-from codegen.spec.model import Protocol
-from codegen.spec.reader import load
-from codegen.spec.versions import View, view, views
 from codegen.vectors.captured import captured, vector
 from codegen.vectors.codec import Reader, RefusedError, awaited, facts_of, write
 from codegen.vectors.conversations import CONVERSATIONS, conversations

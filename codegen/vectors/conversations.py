@@ -15,10 +15,10 @@ from typing import Any
 
 from codegen.lowering.operations import Constant, Integer, Measure
 from codegen.lowering.rows import lower
+from codegen.model.layouts import OUTSIDE, Message
+from codegen.model.model import Protocol
+from codegen.model.versions import View, views
 from codegen.shared import ROOT
-from codegen.spec.layouts import OUTSIDE, Message
-from codegen.spec.model import Protocol
-from codegen.spec.versions import View, views
 from codegen.vectors.codec import Fields, Reader, RefusedError
 from codegen.vectors.sequences import follow
 

@@ -21,9 +21,9 @@ from codegen.lowering.operations import (
     flat,
 )
 from codegen.lowering.rows import lower
+from codegen.model.layouts import Message
+from codegen.model.versions import View
 from codegen.shared import mask
-from codegen.spec.layouts import Message
-from codegen.spec.versions import View
 from codegen.vectors.codec import Fields, Writer, Written, plain, write
 
 _TEXT, _OTHER_TEXTS = "public", {"empty": "", "of several bytes a character": "Größe 表 🐘"}

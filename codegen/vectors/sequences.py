@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codegen.lowering.rows import looked_up, lower
-from codegen.spec.layouts import OUTSIDE, Message
-from codegen.spec.model import Protocol, fact_of, value_of
-from codegen.spec.versions import View
+from codegen.model.layouts import OUTSIDE, Message
+from codegen.model.model import Protocol, fact_of, value_of
+from codegen.model.versions import View
 from codegen.vectors.codec import Fields, write
 from codegen.vectors.samples import Samples
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from codegen.emit.package import emit
-from codegen.spec.places import SpecError
-from codegen.spec.reader import load
-from tests.codegen.spec.generation import KERNELS, run_generated
+from codegen.model.places import SpecError
+from codegen.model.reader import load
+from tests.codegen.model.generation import KERNELS, run_generated
 from tests.conftest import ROOT
 
 _ADDED = {

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from codegen.spec.layouts import Field, Message, Part, parts_used
-from codegen.spec.model import Protocol
-from codegen.spec.notation import Byte1, Int, PartName, String
+from codegen.model.layouts import Field, Message, Part, parts_used
+from codegen.model.model import Protocol
+from codegen.model.notation import Byte1, Int, PartName, String
 
 Rows = tuple[Field, ...]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from codegen.emit.package import emit_project
-from codegen.spec.places import SpecError
-from codegen.spec.reader import load_project
+from codegen.model.places import SpecError
+from codegen.model.reader import load_project
 from tests.conftest import ROOT
 from tests.documents import example
 

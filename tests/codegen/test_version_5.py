@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from codegen.diff import compare
+from codegen.model.model import Protocol
+from codegen.model.reader import load
+from codegen.model.versions import view
 from codegen.reference.site import site
-from codegen.spec.model import Protocol
-from codegen.spec.reader import load
-from codegen.spec.versions import view
 from codegen.vectors.command import vectors
-from tests.codegen.spec.generation import KERNELS, run_generated
+from tests.codegen.model.generation import KERNELS, run_generated
 from tests.conftest import ROOT
 
 SEQUENCE = """\

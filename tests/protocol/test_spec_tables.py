@@ -28,7 +28,7 @@ from logicalrep_runtime.operations import (
     Take,
     Text,
 )
-from tests.codegen.spec.generation import generate_from
+from tests.codegen.model.generation import generate_from
 from tests.conftest import ROOT
 from tests.protocol.agreement import VERSIONS
 from tests.protocol.documented import LOGICALREP, PAGES, WALSENDER, Row, Table, tables

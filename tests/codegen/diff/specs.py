@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from codegen.spec.reader import load
+from codegen.model.reader import load
 from tests.conftest import ROOT
 
 SPEC = ROOT / "spec"

@@ -11,11 +11,11 @@ import pytest
 
 from codegen.diff.compare import Comparison, compare
 from codegen.diff.rules import Severity
-from codegen.spec.layouts import Field
-from codegen.spec.model import Protocol
-from codegen.spec.notation import PartName
-from codegen.spec.reader import load
-from codegen.spec.versions import view
+from codegen.model.layouts import Field
+from codegen.model.model import Protocol
+from codegen.model.notation import PartName
+from codegen.model.reader import load
+from codegen.model.versions import view
 from tests.codegen.diff.specs import PROTOCOLS, SPEC
 from tests.codegen.edits import EDITS, RowOf, alone, rows_of
 

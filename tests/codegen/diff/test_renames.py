@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from codegen.diff import compare
+from codegen.model.reader import load
 from codegen.shared import out_of_order
-from codegen.spec.reader import load
 from tests.codegen.diff.lines import printed_line
 from tests.codegen.diff.specs import PROTOCOLS, Edits, write_edited
 

@@ -12,8 +12,8 @@ import pytest
 from codegen.diff import RULES, compare, rule_rows
 from codegen.diff.change import Change
 from codegen.diff.rules import rules_of
-from codegen.spec import model
-from codegen.spec.reader import load
+from codegen.model import model
+from codegen.model.reader import load
 from tests.codegen.diff.lines import printed_line
 from tests.codegen.diff.specs import DATA, SPEC, write_small
 

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from codegen.model.model import Protocol
+from codegen.model.versions import view
 from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow, Layout, layouts
-from codegen.spec.model import Protocol
-from codegen.spec.versions import view
 from tests.codegen.diff.specs import PROTOCOLS
 from tests.conftest import ROOT
 

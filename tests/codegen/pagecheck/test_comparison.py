@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codegen.model.model import Protocol
+from codegen.model.notation import Int, PartName, parse_type
 from codegen.pagecheck import compare, protocols_on
 from codegen.pagecheck.reading import DocPageError, parse_page, read_page
-from codegen.spec.model import Protocol
-from codegen.spec.notation import Int, PartName, parse_type
 from tests.codegen.edits import Edit, Rows, changed, replaced, swapped
 from tests.codegen.pagecheck.mutations import Mutations
 from tests.codegen.pagecheck.pages import (

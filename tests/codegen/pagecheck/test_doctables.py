@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codegen.model.versions import view
 from codegen.pagecheck.expected import layouts
 from codegen.pagecheck.page import Message, Page, Row
 from codegen.pagecheck.reading import DocPageError, parse_page, read_page
-from codegen.spec.versions import view
 from tests.codegen.pagecheck.pages import (
     DOCBOOK,
     FRAGMENTS,

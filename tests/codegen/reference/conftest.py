@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codegen.model.model import Protocol
+from codegen.model.reader import load
 from codegen.reference.site import site
-from codegen.spec.model import Protocol
-from codegen.spec.reader import load
 from tests.conftest import ROOT
 
 SPEC = ROOT / "spec"

@@ -9,8 +9,8 @@ from urllib.parse import unquote, urldefrag, urlparse
 
 import pytest
 
+from codegen.model.model import Protocol
 from codegen.reference.site import standalone_picture
-from codegen.spec.model import Protocol
 from tests.browsers import NEEDS_BROWSER, OVERFLOWS, running, show
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from codegen.model.layouts import Field, Message, Part
+from codegen.model.model import Protocol
+from codegen.model.notation import Byte1, Byten, Int, PartName, String
+from codegen.model.places import Place
 from codegen.reference.drawing import NARROW, WIDE, Picture, draw
 from codegen.reference.layout import rows
-from codegen.spec.layouts import Field, Message, Part
-from codegen.spec.model import Protocol
-from codegen.spec.notation import Byte1, Byten, Int, PartName, String
-from codegen.spec.places import Place
 
 PLACE = Place(Path("spec.yaml"), 1)
 

@@ -16,10 +16,10 @@ from xml.etree import ElementTree
 import pytest
 
 from codegen.__main__ import main
+from codegen.model.model import Protocol
+from codegen.model.reader import load
 from codegen.reference import pages as reference_pages
 from codegen.reference import site as reference
-from codegen.spec.model import Protocol
-from codegen.spec.reader import load
 from tests.codegen.reference.conftest import SPEC
 
 pytestmark = pytest.mark.slow
@@ -196,7 +196,7 @@ def test_a_new_version_gets_its_column_and_its_step(messages: Protocol) -> None:
 
 def test_the_same_spec_gives_the_same_bytes(files: dict[str, str]) -> None:
     code = (
-        "import hashlib, sys; from pathlib import Path; from codegen.spec.reader import load; "
+        "import hashlib, sys; from pathlib import Path; from codegen.model.reader import load; "
         "from codegen.reference.site import site; "
         f"texts = site(load(Path({str(SPEC)!r}))); "
         "print(hashlib.sha256(''.join(f'{name}{text}' for name, text in texts.items()).encode()).hexdigest())"

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from codegen.spec import checks
-from codegen.spec.layout_reader import LayoutReader
-from codegen.spec.layouts import NamedType
-from codegen.spec.model import Protocol, SessionFact, Version
-from codegen.spec.nodes import Entries, Findings, Keys, Node, named_entries, read
-from codegen.spec.notation import INT_WIDTHS
-from codegen.spec.places import Place, SpecError
+from codegen.model import checks
+from codegen.model.layout_reader import LayoutReader
+from codegen.model.layouts import NamedType
+from codegen.model.model import Protocol, SessionFact, Version
+from codegen.model.nodes import Entries, Findings, Keys, Node, named_entries, read
+from codegen.model.notation import INT_WIDTHS
+from codegen.model.places import Place, SpecError
 
 PROTOCOL_FILE = "protocol.yaml"
 TYPES_FILE = "types.yaml"

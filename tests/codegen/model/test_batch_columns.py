@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from codegen.spec.places import SpecError
-from codegen.spec.reader import load
-from tests.codegen.spec.generation import emit_unformatted
+from codegen.model.places import SpecError
+from codegen.model.reader import load
+from tests.codegen.model.generation import emit_unformatted
 from tests.conftest import ROOT
 
 TIMESTAMP = "    - commit_timestamp: Int64 (TimestampTz)\n"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from codegen.spec.layouts import Alternative, Field, Message, NamedType, Part
-from codegen.spec.notation import Int, String
-from codegen.spec.places import Place
+from codegen.model.layouts import Alternative, Field, Message, NamedType, Part
+from codegen.model.notation import Int, String
+from codegen.model.places import Place
 
 
 @dataclass(frozen=True)

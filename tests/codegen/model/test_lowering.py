@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codegen.lowering import operations
-from codegen.spec import layout_reader
+from codegen.model import layout_reader
 from tests.conftest import ROOT
 
 BACK_ENDS = ["codegen/emit", "codegen/vectors", "src/logicalrep_runtime", "native"]
@@ -49,8 +49,8 @@ def test_a_back_end_names_no_modifier(path: Path) -> None:
     of_rows = "|".join(sorted(ordinary - {"since", "until", "doc", "note", "page_note"}))
     assert not re.findall(rf"\b(?:{distinct})\b", text)
     assert not re.findall(rf"\b(?:row|field)\.(?:{of_rows})\b", text)
-    assert "spec.notation" not in text
-    assert not re.search(r"from codegen\.spec\.model import[^\n]*\bField\b", text)
+    assert "model.notation" not in text
+    assert not re.search(r"from codegen\.model\.model import[^\n]*\bField\b", text)
 
 
 def test_each_operation_names_its_row() -> None:

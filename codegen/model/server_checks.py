@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from codegen.spec.layouts import Alternative, Field, Message, Part
-from codegen.spec.model import Protocol
-from codegen.spec.nodes import Findings, allowed
-from codegen.spec.notation import Int
+from codegen.model.layouts import Alternative, Field, Message, Part
+from codegen.model.model import Protocol
+from codegen.model.nodes import Findings, allowed
+from codegen.model.notation import Int
 
 
 def check(protocol: Protocol, findings: Findings) -> None:

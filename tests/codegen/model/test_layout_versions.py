@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from codegen.spec.reader import load
+from codegen.model.reader import load
 from logicalrep_runtime.errors import DecodeError, EncodeError
 from logicalrep_runtime.layout_walk import walk
-from tests.codegen.spec.generation import KERNELS, generate_from, run_generated
-from tests.codegen.spec.small_spec import FILES, write
+from tests.codegen.model.generation import KERNELS, generate_from, run_generated
+from tests.codegen.model.small_spec import FILES, write
 
 LATER = """\
     Later:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from codegen.spec.notation import Byte1, Int, PartName, Type
-from codegen.spec.places import Place
+from codegen.model.notation import Byte1, Int, PartName, Type
+from codegen.model.places import Place
 
 OUTSIDE = "outside"
 """The place of a message between blocks."""

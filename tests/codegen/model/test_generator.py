@@ -14,8 +14,8 @@ import pytest
 from codegen.__main__ import main
 from codegen.emit.package import emit
 from codegen.emit.rendering import MARK
-from codegen.spec.layouts import Alternative, Message, Part
-from codegen.spec.reader import load
+from codegen.model.layouts import Alternative, Message, Part
+from codegen.model.reader import load
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from codegen.spec.layouts import Alternative, Field, Message, Part, parts_used
-from codegen.spec.model import Protocol
-from codegen.spec.notation import PartName
+from codegen.model.layouts import Alternative, Field, Message, Part, parts_used
+from codegen.model.model import Protocol
+from codegen.model.notation import PartName
 
 _Layout = TypeVar("_Layout", Message, Part, Alternative)
 

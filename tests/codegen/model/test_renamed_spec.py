@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from codegen.lowering.rows import lower
-from codegen.spec.layouts import Message
-from codegen.spec.names import class_name
-from codegen.spec.reader import load
-from codegen.spec.versions import View, views
+from codegen.model.layouts import Message
+from codegen.model.names import class_name
+from codegen.model.reader import load
+from codegen.model.versions import View, views
 from codegen.vectors.codec import write
 from codegen.vectors.samples import Samples
 from logicalrep_runtime.errors import DecodeError
 from logicalrep_runtime.layout_walk import walk
-from tests.codegen.spec.generation import KERNELS, generate_from, run_generated
+from tests.codegen.model.generation import KERNELS, generate_from, run_generated
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

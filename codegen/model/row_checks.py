@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.spec import taken
-from codegen.spec.layouts import REST, UNTIL_ZERO, Alternative, Field, Message, Part, attributes
-from codegen.spec.model import Protocol
-from codegen.spec.nodes import Findings, allowed
-from codegen.spec.notation import Byte1, Byten, Int, PartName, String, Unknown
+from codegen.model import taken
+from codegen.model.layouts import REST, UNTIL_ZERO, Alternative, Field, Message, Part, attributes
+from codegen.model.model import Protocol
+from codegen.model.nodes import Findings, allowed
+from codegen.model.notation import Byte1, Byten, Int, PartName, String, Unknown
 
 
 def check_rows(protocol: Protocol, layout: Message | Part | Alternative, findings: Findings) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from codegen.spec.places import SpecError
-from codegen.spec.reader import load
-from tests.codegen.spec.small_spec import FILES, changed, write
+from codegen.model.places import SpecError
+from codegen.model.reader import load
+from tests.codegen.model.small_spec import FILES, changed, write
 from tests.conftest import ROOT
 
 TYPES_FILE = "types.yaml"

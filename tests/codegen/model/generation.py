@@ -14,8 +14,8 @@ from types import ModuleType
 import pytest
 
 import codegen.emit.package
-from codegen.spec.model import Protocol
-from codegen.spec.reader import load
+from codegen.model.model import Protocol
+from codegen.model.reader import load
 from tests.conftest import ROOT
 
 KERNELS = pytest.mark.parametrize("kernels", ["interpreted", pytest.param("compiled", marks=pytest.mark.thorough)])

@@ -12,11 +12,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.spec import reader as loader
-from codegen.spec.nodes import Entries, Findings, read
-from codegen.spec.places import Finding, SpecError
-from codegen.spec.reader import load
-from tests.codegen.spec.small_spec import FILES, write
+from codegen.model import reader as loader
+from codegen.model.nodes import Entries, Findings, read
+from codegen.model.places import Finding, SpecError
+from codegen.model.reader import load
+from tests.codegen.model.small_spec import FILES, write
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

@@ -5,8 +5,8 @@ from __future__ import annotations
 import builtins
 import keyword
 
-from codegen.spec.model import Protocol
-from codegen.spec.names import class_name, snake_case
+from codegen.model.model import Protocol
+from codegen.model.names import class_name, snake_case
 
 _CLASSES = {
     "AnyChar", "AnyMessage", "Array", "Boolean", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const",

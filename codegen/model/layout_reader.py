@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from codegen.spec.layouts import ANYWHERE, MESSAGE, OUTSIDE, Alternative, Field, Message, Part
-from codegen.spec.nodes import Entries, Findings, Items, Keys, Node, Text, named_entries, nearest
-from codegen.spec.notation import NAMES, NotationError, Unknown, parse_type
-from codegen.spec.places import Place
+from codegen.model.layouts import ANYWHERE, MESSAGE, OUTSIDE, Alternative, Field, Message, Part
+from codegen.model.nodes import Entries, Findings, Items, Keys, Node, Text, named_entries, nearest
+from codegen.model.notation import NAMES, NotationError, Unknown, parse_type
+from codegen.model.places import Place
 
 _TEXTS = ["doc", "note", "page note"]
 _MESSAGE_KEYS = [

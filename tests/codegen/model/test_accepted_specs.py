@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from codegen.spec.places import SpecError
-from tests.codegen.spec.generation import generate_from
+from codegen.model.places import SpecError
+from tests.codegen.model.generation import generate_from
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.codegen.spec.generation import generate_from
+from tests.codegen.model.generation import generate_from
 from tests.conftest import ROOT
 
 FACTS = """\

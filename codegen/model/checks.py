@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from codegen.spec import server_checks, taken
-from codegen.spec.layouts import OUTSIDE, Alternative, Field, Message, Part, distinguishing_offset, parts_used
-from codegen.spec.model import Protocol, SessionFact, fact_of, value_of
-from codegen.spec.names import class_name
-from codegen.spec.nodes import Findings, allowed
-from codegen.spec.notation import NAMES, Byte1, Byten, PartName, Unknown
-from codegen.spec.places import Place
-from codegen.spec.row_checks import check_rows
-from codegen.spec.versions import View, views
+from codegen.model import server_checks, taken
+from codegen.model.layouts import OUTSIDE, Alternative, Field, Message, Part, distinguishing_offset, parts_used
+from codegen.model.model import Protocol, SessionFact, fact_of, value_of
+from codegen.model.names import class_name
+from codegen.model.nodes import Findings, allowed
+from codegen.model.notation import NAMES, Byte1, Byten, PartName, Unknown
+from codegen.model.places import Place
+from codegen.model.row_checks import check_rows
+from codegen.model.versions import View, views
 
 _MOST_FACTS = 7
 """The session facts that fit into a byte next to one bit: the columnar decoder's status of a message."""

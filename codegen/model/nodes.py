@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from codegen.spec.places import Finding, Place
+from codegen.model.places import Finding, Place
 
 
 class Findings(list[Finding]):
