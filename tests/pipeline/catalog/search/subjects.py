@@ -19,7 +19,8 @@ VALUES = {
     "numeric(6,2)": "{n}.25",
     "numeric(9,2)": "{n}.75",
     "numeric": "{n}.125",
-    "cidr": "'10.0.{n}.0/24'",
+    # As inet, the text of a single address has no "/32".
+    "cidr": "'10.0.{n}.1/32'",
     "inet": "'10.0.{n}.1/8'",
 }
 """A value of each type, by a number below 250."""

@@ -71,6 +71,7 @@ class Parts(Subject):
         if free:
             choices += [
                 (2, lambda: self._born(context, free)),
+                (1, lambda: self._born_and_emptied(context, free)),
                 (3, lambda: self._create(context, free)),
                 (1, lambda: self._create_with_parts(context, free)),
             ]
@@ -115,6 +116,17 @@ class Parts(Subject):
         self.leaves[f"r{day}"] = Leaf(day)
         created = f"CREATE TABLE r{day} PARTITION OF r {self._bounds(day)}"
         return [created, *(self._insert(context, "r", day) if context.chance.random() < 0.7 else [])]
+
+    def _born_and_emptied(self, context: Context, free: list[int]) -> list[str]:
+        """Make a partition, fill it, and take its rows away before the catalog is refreshed."""
+        day = context.chance.choice(free)
+        name = f"r{day}"
+        self.leaves[name] = Leaf(day)
+        created = [f"CREATE TABLE {name} PARTITION OF r {self._bounds(day)}", *self._insert(context, "r", day)]
+        how = context.chance.randrange(3)
+        if how == 0:
+            return [*created, f"TRUNCATE {name}"]
+        return [*created, *(self._dropped(name) if how == 1 else self._detached(context, name))]
 
     def _create(self, context: Context, free: list[int]) -> list[str]:
         """Make a table, fill it or not, and attach it: at once or later."""
