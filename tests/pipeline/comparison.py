@@ -66,7 +66,9 @@ def query_rows(connection: psycopg.Connection[Any], query: sql.SQL | sql.Compose
     described = connection.execute(sql.SQL("SELECT * FROM ({}) AS rows LIMIT 0").format(query)).description
     assert described is not None
     names, width = [sql.Identifier(column.name) for column in described], len(described)
-    both = sql.SQL(", ").join([*names, *(sql.SQL("{}::text").format(name) for name in names)])
+    # A cast to text is another text for some types: an inet of one address has "/32" in it.
+    texts = [sql.SQL("format('%s', {})").format(name) for name in names]
+    both = sql.SQL(", ").join([*names, *texts])
     rows = connection.execute(sql.SQL("SELECT {} FROM ({}) AS rows").format(both, query))
     return Counter(tuple(map(_plain, row[:width], row[width:])) for row in rows)
 
@@ -89,7 +91,7 @@ SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND t
 _BY_VALUE = ("str", "int", "bool", "float", "bytes", "date", "datetime", "list")
 
 
-def _plain(value: Any, text: str | None) -> Any:
+def _plain(value: Any, text: str) -> Any:
     """Return the value where Delta has such a type, else the server's text."""
     if value is None:
         return None
