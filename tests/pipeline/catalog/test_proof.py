@@ -10,8 +10,9 @@ import pytest
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.labels import unknown_labels
+from logicalrep.pipeline.catalog.matching import match_columns
 from logicalrep.pipeline.catalog.partitions import unproven_partitions
-from logicalrep.pipeline.catalog.proof import match_columns, proven_descriptions, reason_to_load
+from logicalrep.pipeline.catalog.proof import proven_descriptions, reason_to_load
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.schema.table_facts import TypePart
 from logicalrep.pipeline.schema.table_settings import TableSettings

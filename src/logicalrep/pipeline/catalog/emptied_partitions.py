@@ -15,8 +15,8 @@ from psycopg import sql
 
 from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
+from logicalrep.pipeline.catalog.matching import key_numbers
 from logicalrep.pipeline.catalog.partitions import query_readable
-from logicalrep.pipeline.catalog.proof import key_numbers
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.server import Connection

@@ -13,7 +13,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.events import Positions
-from logicalrep.pipeline.catalog.proof import has_same_columns
+from logicalrep.pipeline.catalog.matching import has_same_columns
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint, compare

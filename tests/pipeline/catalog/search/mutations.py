@@ -11,7 +11,7 @@ import pytest
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
-from logicalrep.pipeline.catalog import catalog, definitions, evolution, partitions, proof, runs
+from logicalrep.pipeline.catalog import catalog, definitions, evolution, matching, partitions, proof, runs
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.formats.stored_table import StoredTable
@@ -55,17 +55,17 @@ def _read_by_names(patch: pytest.MonkeyPatch) -> None:
 
 
 def _first_reading(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(proof, "sum", lambda numbers: min(1, sum(numbers)), raising=False)
-    ways = proof.Matches
-    patch.setattr(proof, "Matches", lambda _, numbers: ways(1, numbers))
+    patch.setattr(matching, "sum", lambda numbers: min(1, sum(numbers)), raising=False)
+    ways = matching.Matches
+    patch.setattr(matching, "Matches", lambda _, numbers: ways(1, numbers))
 
 
 def _key_of_before(patch: pytest.MonkeyPatch) -> None:
-    of_relation = proof.proven_key
+    of_relation = matching.proven_key
 
     def key(previous: TableSpec, after: TableSpec, relation: SentRelation, numbers: dict[str, int]) -> Any:
         if relation.replica_identity == ReplicaIdentity.FULL.value:
-            return proof.key_numbers(previous)
+            return matching.key_numbers(previous)
         return of_relation(previous, after, relation, numbers)
 
     patch.setattr(proof, "proven_key", key)

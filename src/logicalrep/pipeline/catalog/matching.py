@@ -1,0 +1,138 @@
+"""The columns and the key of a Relation message, matched with the previous description and the catalog.
+
+The message has the names and types of the columns, but not their numbers, and marks the columns of the key. A match
+that is not the only possible one proves nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from logicalrep.arrow.changes.sent_relation import SentRelation
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep_protocol.v1 import ReplicaIdentity
+
+
+class _Candidate(NamedTuple):
+    number: int
+    is_in_both: bool
+    """Whether both descriptions have the column. Then each message lists it, as a dropped column never returns."""
+    is_new_and_current: bool
+    """Whether it is new, and the catalog still has it: a message without it is older than all columns after it."""
+    is_new: bool
+    """Whether it was added after the previous description, and perhaps dropped again."""
+    definition: tuple[str, int, int] | None
+    """Its name, type and modifier if its catalog row is unchanged; None if it may have had any."""
+
+
+class Matches(NamedTuple):
+    total: int
+    """The number of ways, at most 2: more than one proves nothing."""
+    numbers: tuple[int, ...]
+
+
+def match_columns(
+    previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation
+) -> tuple[int, ...] | None:
+    """Return the numbers of the columns that a Relation message lists; None unless exactly one match is possible.
+
+    Messages list columns by ascending number. A column whose catalog row changed may have had any name in the meantime.
+    """
+    # The key: how many columns of the message are matched, and whether a skipped column proves that the message is
+    # older than all later columns.
+    matches = {(0, False): Matches(1, ())}
+    for candidate in _candidates(previous_spec, catalog_table):
+        extended: dict[tuple[int, bool], Matches] = {}
+        for (count, is_older), prefix in matches.items():
+            steps = (
+                [] if candidate.is_in_both else [((count, is_older or candidate.is_new_and_current), prefix.numbers)]
+            )
+            column = relation.columns[count] if count < len(relation.columns) else None
+            is_possible = column is not None and candidate.definition in (None, column)
+            if is_possible and not (is_older and candidate.is_new):
+                steps.append(((count + 1, is_older), (*prefix.numbers, candidate.number)))
+            for end, numbers in steps:
+                other = extended.get(end)
+                extended[end] = Matches(min(prefix.total + (other.total if other else 0), 2), numbers)
+        matches = extended
+    complete = [match for (count, _), match in matches.items() if count == len(relation.columns)]
+    return complete[0].numbers if sum(match.total for match in complete) == 1 else None
+
+
+def _candidates(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[_Candidate]:
+    previous, current = previous_spec.evidence.columns, catalog_table.table.evidence.columns
+    highest = previous_spec.evidence.numbers
+    previous_numbers, current_numbers = {number for number, *_ in previous}, {number for number, *_ in current}
+    unchanged = unchanged_columns(previous_spec, catalog_table.table)
+    definitions = {
+        number: (name, type_id, modifier) for number, name, type_id, modifier in previous if number in unchanged
+    }
+    # Columns that were added and dropped after the previous description.
+    transient_numbers = {number for number in catalog_table.dropped if number > highest} - previous_numbers
+    return [
+        _Candidate(
+            number,
+            is_in_both=number in previous_numbers and number in current_numbers,
+            is_new_and_current=number in current_numbers and number not in previous_numbers,
+            is_new=number > highest and number not in previous_numbers,
+            definition=definitions.get(number),
+        )
+        for number in sorted(previous_numbers | current_numbers | transient_numbers)
+    ]
+
+
+def has_same_columns(previous_spec: TableSpec, current_spec: TableSpec) -> bool:
+    previous, current = previous_spec.evidence, current_spec.evidence
+    return (previous.columns, previous.columns_written) == (current.columns, current.columns_written)
+
+
+def unchanged_columns(previous_spec: TableSpec, current_spec: TableSpec) -> set[int]:
+    return {
+        number for number, _ in {*previous_spec.evidence.columns_written} & {*current_spec.evidence.columns_written}
+    }
+
+
+def proven_key(
+    previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation, numbers: dict[str, int]
+) -> tuple[int, ...] | None:
+    """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if the key is not proven."""
+    tables = previous_spec, catalog_table.table
+    keys = [key_numbers(table) for table in tables]
+    if relation.replica_identity == ReplicaIdentity.FULL.value:
+        # Such a message marks all columns as the key, not only the columns that identify a row.
+        if keys[0] != keys[1]:
+            raise NeedsResync("its key changed, and REPLICA IDENTITY FULL hides the key of changes")
+        _refuse_changed_key(*tables)
+        return keys[0]
+    sent = {numbers[name] for name in relation.key}
+    for key in keys:
+        if key is not None and set(key) == sent:
+            return key
+    # The unique index of the key may have been dropped.
+    if not sent or catalog_table.has_unsent_key:
+        for table, key in zip(tables, keys, strict=True):
+            if key is None and not table.has_whole_old:
+                return None
+    raise NeedsResync("its key changed, and the catalog no longer shows the key of its changes")
+
+
+def _refuse_changed_key(previous_spec: TableSpec, current_spec: TableSpec) -> None:
+    key = key_numbers(previous_spec)
+    if key is None:
+        return
+    may_be_null = previous_spec.settings.key and not {*key} <= unchanged_columns(previous_spec, current_spec)
+    if not unchanged_key_indexes(previous_spec, current_spec) or may_be_null:
+        raise NeedsResync("its key may have changed for a while, and REPLICA IDENTITY FULL hides the key of changes")
+
+
+def unchanged_key_indexes(previous_spec: TableSpec, current_spec: TableSpec) -> tuple[tuple[int, int], ...]:
+    return tuple(index for index in previous_spec.evidence.key_indexes if index in current_spec.evidence.key_indexes)
+
+
+def key_numbers(table: TableSpec) -> tuple[int, ...] | None:
+    if table.key is None:
+        return None
+    numbers = dict(zip(table.relation.names, table.attnums, strict=True))
+    return tuple(numbers[name] for name in table.key)
