@@ -1,4 +1,4 @@
-"""The loop of `logicalrep replicate`: receive, apply, checkpoint, acknowledge, while tables load."""
+"""The loop of `logicalrep replicate`: it applies and acknowledges batches, while other threads load tables."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
-    """Tables that are stopped, or whose load waits for a later time; all other tables are up to date."""
+    """Tables that are stopped or postponed at the end of a run with `once`; all other tables are up to date."""
 
     code = "TABLES_STOPPED"
 
 
 class Loop:
+    """The loop of a run, in one thread: it alone moves tables to other phases, and acknowledges the slot."""
+
     def __init__(
         self,
         context: RunContext,
@@ -46,21 +48,31 @@ class Loop:
         self._pool = pool
         self._checkpoints = Checkpoints(context, states)
         self._pause_check = PauseCheck(context, catalog.describe_retained)
+        # Every commit before this LSN was taken from the receiver.
         self._taken = self._checkpoints.lsn
-        self._began, self._batch_at = time.monotonic(), 0.0
+        # When the loop, and the last batch with changes, began.
+        self._began, self._batch_began = time.monotonic(), 0.0
+        # The end of the WAL that the server had for the slot when the loop began.
         self._backlog_end = Lsn(0)
-        self._knows_tables = False
+        # Whether the catalog was read once, so that the tables are known.
+        self._is_refreshed = False
 
     def run(self) -> None:
-        """Run until `stop` is set, or, with `once`, until all tables are up to date."""
-        self._backlog_end = self._query_target()
+        """Run until `stop` is set, or, with `once`, until all tables have everything committed before the start.
+
+        Raises:
+            TablesStoppedError: with `once`, some tables are stopped or postponed.
+            PartError: with `once`, the part of a table that a request names was not loaded.
+            Exception: an error that concerns more than one table, also of another thread.
+        """
+        self._backlog_end = self._query_backlog_end()
         target = self._backlog_end if self._settings.once else None
         while not self._stop.is_set():
             self._catalog.refuse_synchronous()
             self._context.engine.check()
-            # Changes of a table that is not known yet would count as changes from before its load.
+            # Without a refresh no batch is taken: changes of an unknown table count as part of its later load.
             if self._pause_check.check() or not self._refresh_if_due():
-                # The receiver keeps answering the server meanwhile; its error ends this process too.
+                # The receiver's thread still answers the server; `wait` raises the error that ended the thread.
                 self._receiver.wait(0)
                 self._stop.wait(0.2)
                 continue
@@ -72,10 +84,10 @@ class Loop:
                 return
 
     def _run_batch(self, *, at_once: bool) -> None:
-        """Receive changes, apply them, save a checkpoint, and acknowledge them, in this order."""
+        """If a batch is due: take its changes, apply them, save a checkpoint, and acknowledge, in this order."""
         changes = self._receive(at_once=at_once)
         if changes is None or not changes.end:
-            # No batch is due, or the slot is not being read yet.
+            # No batch is due, or the receiver has no position yet.
             return
         began = time.monotonic()
         count, tables = self._apply(changes)
@@ -83,44 +95,48 @@ class Loop:
         self._save_checkpoint(self._tables.written_up_to(changes.end), committed)
         self._acknowledge()
         if tables:
-            self._batch_at = began
+            self._batch_began = began
             lag = max(self._receiver.received - changes.end, 0)
             self._context.observer.on_event(BatchApplied(count, tables, time.monotonic() - began, lag, committed))
 
     # The four steps
 
     def _receive(self, *, at_once: bool) -> Changes | None:
-        """Return the next batch, which may be empty; None while none is due; `at_once` does not wait for `every`."""
+        """Return the next batch, perhaps without changes, or None if no batch is due; wait at most about 0.1 seconds.
+
+        `at_once`: take received changes without waiting for the setting `every`.
+        """
         if self._tables.waiting_bytes:
             self._stop.wait(0.05)
-            # While many bytes wait, no more are taken: the server retains the rest.
-            is_much = self._tables.waiting_bytes > self._context.limits.waiting_bytes
-            return Changes((), self._taken) if is_much else self._receiver.take()
+            # Changes that wait for the catalog are in memory: at the limit, the rest stays on the server.
+            is_full = self._tables.waiting_bytes > self._context.limits.waiting_bytes
+            return Changes((), self._taken) if is_full else self._receiver.take()
         has_changes = self._receiver.wait(0.1)
         # A load may wait until received changes are taken or acknowledged.
-        is_waited_for = self._receiver.is_renewal_pending or self._tables.waits_for_changes
-        at_once = at_once or is_waited_for
+        has_waiting_load = self._receiver.is_renewal_pending or self._tables.waits_for_changes
+        at_once = at_once or has_waiting_load
         if not has_changes:
             return self._receiver.take() if at_once or self._checkpoints.is_due else None
-        if self._gathers and not is_waited_for:
+        if self._gathers_backlog and not has_waiting_load:
             self._stop.wait(0.05)
             return None
-        pause = self._batch_at + max(self._settings.every, self._context.limits.batch_seconds) - time.monotonic()
+        pause = self._batch_began + max(self._settings.every, self._context.limits.batch_seconds) - time.monotonic()
         if pause <= 0 or at_once or self._receiver.is_full:
             return self._receiver.take()
         self._stop.wait(min(pause, 0.1))
         return None
 
     @property
-    def _gathers(self) -> bool:
-        """Whether a batch gathers more of the backlog from before the start: each batch may rewrite whole tables."""
-        is_late = time.monotonic() > max(self._batch_at, self._began) + self._context.limits.backlog_seconds
+    def _gathers_backlog(self) -> bool:
+        """Whether to wait for more of the backlog at the start: fewer batches rewrite large tables fewer times."""
+        is_late = time.monotonic() > max(self._batch_began, self._began) + self._context.limits.backlog_seconds
         return self._receiver.is_behind(self._backlog_end) and not (self._receiver.is_full or is_late)
 
     def _apply(self, changes: Changes) -> tuple[int, int]:
+        """Write all tables that have changes, in parallel; return the numbers of written changes and tables."""
         self._taken = changes.end
         if changes.parts:
-            # A process that was suspended after receiving them must not commit while another process owns the slot.
+            # A process that was suspended after receiving changes must not commit while another process owns the slot.
             self._checkpoints.check_writer()
         writes = [
             (ready, self._pool.submit(self._tables.write, ready, changes.end))
@@ -136,6 +152,7 @@ class Loop:
 
     def _save_checkpoint(self, end: Lsn, committed: datetime | None = None) -> None:
         lsn = max(self._checkpoints.lsn, end)
+        # A checkpoint covers all commits before its LSN; the state of a table covers all commits up to its LSN.
         states, caught_up = self._tables.states(Lsn(max(lsn - 1, 0))), self._catalog.caught_up(lsn)
         self._checkpoints.save(
             lsn, states, history=self._receiver.history_before(lsn), caught_up=caught_up, committed=committed
@@ -148,22 +165,25 @@ class Loop:
 
     # Between batches
 
-    def _query_target(self) -> Lsn:
+    def _query_backlog_end(self) -> Lsn:
         return self._catalog.run(lambda connection: query_sent_end(connection, self._context.identity.slot))
 
     def _refresh_if_due(self) -> bool:
+        """Refresh the catalog if that is due; return whether a refresh has ever succeeded, and the tables are known."""
         is_due = self._catalog.is_due or self._tables.is_description_due(self._checkpoints.lsn)
-        if is_due or not self._knows_tables:
-            self._knows_tables = self._refresh_catalog() or self._knows_tables
-        return self._knows_tables
+        if is_due or not self._is_refreshed:
+            self._is_refreshed = self._refresh_catalog() or self._is_refreshed
+        return self._is_refreshed
 
     def _refresh_catalog(self) -> bool:
+        """Bring the tables in line with the catalog, and take operators' requests; return False if another session has
+        locked a table."""
         self._checkpoints.check_writer()
         timeline, server_tables = self._receiver.timeline, self._catalog.query_tables()
         if server_tables is None:
             return False
         self._tables.follow(server_tables, 0 if timeline is None else timeline.id, self._checkpoints.lsn)
-        # Requests may be older than this process; their tables are known from here on.
+        # Requests name tables, and some were written before this process: take them only once the tables are known.
         for path, request in take_requests(self._context.storage, passing(self._context.observer, WarningIssued)):
             self._tables.load_named(request.resync)
             if request.part is not None:
@@ -173,20 +193,20 @@ class Loop:
             if request.skip is not None:
                 if not self._tables.skip(*request.skip):
                     continue
-                # From this checkpoint on, a later process applies the changes after the skipped commit.
+                # This checkpoint lets a later process apply the changes after the skipped commit.
                 self._save_checkpoint(self._checkpoints.lsn)
             self._context.storage.delete(path)
         return True
 
     def _finish(self, target: Lsn) -> bool:
-        """Return whether the tables have all commits before `target`, after which the run ends. Raises
-        TablesStoppedError if tables are stopped, and PartError if a requested part was not loaded."""
+        """Return False while tables lack commits before `target`; else do the upkeep, save a checkpoint, and return
+        True. Raises TablesStoppedError and PartError as `run`."""
         if self._checkpoints.lsn < target or not self._tables.are_up_to_date:
             return False
-        # Facts that the stream does not report may have changed since the last refresh.
+        # Compare with the catalog once more: the stream does not report every change of a table.
         if not self._refresh_catalog():
             return False
-        # A load that becomes due during the upkeep does not begin.
+        # Read before the upkeep: a load that becomes due meanwhile does not begin, so its table stays behind.
         behind = self._tables.behind
         if not self._tables.are_up_to_date:
             return False

@@ -1,5 +1,8 @@
-"""The phases of a replicated table's life: `Table.move` makes the `TRANSITIONS` and refuses all others. A checkpoint
-stores the phase for people; a process resumes a table from its pending load."""
+"""The phases of a table, and the transitions between them: `Table.move` refuses every transition that is not here.
+
+A checkpoint stores the phase for people alone: a new process derives a table's phase from its pending load. This module
+also writes docs/explanation/lifecycle.md.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class LifecycleError(LogicalRepError, RuntimeError):
-    """An undefined transition: a mistake in logicalrep, which stops the table."""
+    """An undefined transition of a table: a defect of logicalrep, which stops the table."""
 
     code = "TABLE_TRANSITION"
 
@@ -23,29 +26,30 @@ MEANINGS: dict[Phase, tuple[str, str]] = {
         "buffered.",
         "Openings, LoadCoordinator",
     ),
-    Phase.COPYING: ("replicate copies its rows under a snapshot. Changes are buffered.", "LoadCoordinator"),
+    Phase.COPYING: ("replicate copies the rows under a snapshot. Changes are buffered.", "LoadCoordinator"),
     Phase.CATCHING_UP: (
-        "replicate commits its copied rows and applies the buffered changes to them. New changes are buffered.",
+        "replicate commits the copied rows, and applies the buffered changes to them. New changes are buffered.",
         "LoadCoordinator",
     ),
     Phase.FOLLOWING: (
-        "replicate applies its changes as they arrive; some may wait until the catalog has their transactions.",
+        "replicate applies changes as they arrive; some may wait until the catalog has their transactions.",
         "Openings, LoadCoordinator",
     ),
     Phase.HELD: (
-        "It refused a commit. It has all earlier commits; changes from the refused commit on are buffered: run "
-        "`logicalrep skip` or `logicalrep resync`.",
+        "The table refused a commit, and has all earlier commits. Changes from the refused commit on are buffered: "
+        "run `logicalrep skip` or `logicalrep resync`.",
         "TableStops",
     ),
     Phase.STOPPED: (
-        "It has an error of its own, and its changes are dropped: run `logicalrep resync`.",
+        "The table has an error of its own, and replicate drops its changes: run `logicalrep resync`.",
         "Openings, TableStops",
     ),
     Phase.UNPUBLISHED: (
-        "It is no longer published, or not under this name. Its stored rows stay as they are.",
+        "The table is no longer published, or no longer under this name. Its stored rows stay as they are.",
         "TableManager",
     ),
 }
+"""What each phase means to an operator, and the classes that move a table to it, separated by commas."""
 
 _LOAD, _STOP = "a load is needed, or asked for", "an error of its own"
 TRANSITIONS: dict[tuple[Phase, Phase], str] = {
@@ -74,18 +78,21 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (Phase.STOPPED, Phase.STOPPED): "another error",
     **{(phase, Phase.UNPUBLISHED): "it is no longer published" for phase in Phase if phase is not Phase.UNPUBLISHED},
 }
+"""The cause of each defined transition, by the phases before and after it."""
 
 
 def check_transition(origin: Phase, target: Phase, text: str) -> None:
+    """Raise LifecycleError with a text unless the transition is defined."""
     if (origin, target) not in TRANSITIONS:
         raise LifecycleError(text)
 
 
 _UNSTORED = (Phase.OPENING, Phase.UNPUBLISHED)
-"""The phases of tables that no checkpoint stores."""
+"""The phases that a checkpoint never has."""
 
 
 def diagram() -> str:
+    """Return the transitions as a Mermaid diagram, without the transitions to UNPUBLISHED."""
     lines = ["stateDiagram-v2", f"    [*] --> {Phase.OPENING.name}"]
     lines += [
         f"    {origin.name} --> {target.name}: {cause}"
@@ -96,6 +103,7 @@ def diagram() -> str:
 
 
 def page() -> str:
+    """Return the text of docs/explanation/lifecycle.md."""
     phases = [
         f"| {phase} | {'' if phase in _UNSTORED else phase.standing} | {meaning} | `{setters.replace(', ', '`, `')}` |"
         for phase, (meaning, setters) in MEANINGS.items()
@@ -110,13 +118,12 @@ def page() -> str:
 
 _PAGE = """# A table's life
 
-`logicalrep status` and the page of `--listen` show the phase of each table; `status --json` and
-`_logicalrep/state.json` have it as `phase`. The key `state` of `status --json` and of the metrics has one of three
-words, which say what the phase means to readers. This page is generated from
-`src/logicalrep/pipeline/tables/lifecycle.py`, whose table of transitions is the only one: replicate refuses every other
-transition.
+`logicalrep status` and the page of `--listen` show the phase of each table; in `status --json` and
+`_logicalrep/state.json` the key is `phase`. The key `state` of `status --json`, and of the metrics, sums up the phases
+for readers in three words. replicate refuses every transition that this page does not list. This page is generated from
+`src/logicalrep/pipeline/tables/lifecycle.py`.
 
-<!-- not run: a diagram, which is written from the phases -->
+<!-- not run: a diagram -->
 ```mermaid
 {diagram}
 ```

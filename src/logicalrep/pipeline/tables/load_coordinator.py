@@ -1,4 +1,4 @@
-"""The loads of tables, from the need of a load until the table follows."""
+"""The loads of tables: from the reason to load a table until the table follows."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ from logicalrep_runtime.scalars import Lsn
 
 NEW, OTHER_SETTINGS = "new table", "its settings changed"
 BEYOND_PROOF = "the server restarted, and may have lost the table's last commits, which no checkpoint covers"
-"""Besides `ASKED_FOR`, the reasons whose loads are not counted: no such load causes another."""
+"""Like `ASKED_FOR`, these three are reasons that ReloadLimiter does not count: no such load causes another load."""
 
 
 @dataclass(slots=True)
 class LoadCoordinator:
+    """Moves tables through the phases of a load. Only the loop's thread calls it."""
+
     context: RunContext
     loader: LoadQueue
     buffers: TableBuffers
@@ -44,34 +46,38 @@ class LoadCoordinator:
     limiter: ReloadLimiter
     pool: ThreadPoolExecutor
     needed: dict[str, list[TableName]] = field(default_factory=dict)
-    """The tables of loads that were not reported yet, by reason."""
+    """The tables whose loads `report_needed` will report, by reason."""
     refused: list[str] = field(default_factory=list)
-    """Texts about requested parts of tables that were not loaded."""
+    """A text about each requested part of a table that this process refused to load."""
 
     def load(self, table: Table, reason: str, partitions: Sequence[int] = ()) -> None:
-        """Load or reload a table, or only partitions: readers have the old rows until the new ones are whole."""
+        """Queue a load of a table, or of `partitions` (OIDs) alone; readers have the old rows until the load ends.
+
+        Repeated loads for one reason are postponed. The table is stopped instead if the load would write
+        values in clear that must be masked.
+        """
         begin = table.load_begin
         postponed = table.postponed
-        # The pending load names the copy: work that commits a copy must end first.
+        # The pending load names the copy that it replaces: work that may commit another copy must end first.
         table.end_work()
         copy = table.copy
         if reason in (ASKED_FOR, OTHER_SETTINGS):
             begin = None
             self.clear_reloads(table)
         elif reason not in (NEW, BEYOND_PROOF) and begin is None:
-            # A load that already waits is counted once, whatever its reasons.
+            # A postponed load was counted already.
             begin = self.context.patience.run(partial(self.limiter.add, table.folder, reason, partitions))
         pending: PendingLoad
         if partitions:
             pending = PartitionsLoad(table.folder, reason, tuple(partitions), begin)
         else:
             pending = TableLoad(table.folder, reason, None if copy is None else copy.load, begin)
-        # A requested part is loaded once the table follows.
+        # A requested part that was queued is queued again, from its stored request, once the table follows.
         queued = Queued(reason, copy, pending)
         table.move(queued)
         self.buffers.save_pending_load(pending)
         if not partitions:
-            # The load's snapshot is created later, and includes the changes buffered before.
+            # The snapshot of this load will be later than the buffered changes, and so include them.
             self.buffers.clear(table)
         if table.postponed is None:
             self.needed.setdefault(reason, []).append(table.name)
@@ -80,7 +86,7 @@ class LoadCoordinator:
         self._begin(table, queued)
 
     def clear_reloads(self, table: Table) -> None:
-        """Let a table's next load begin at once, after a request or new settings."""
+        """Forget the counted loads of a table, so that its next load begins at once."""
         self.context.patience.run(partial(self.limiter.clear, table.folder))
 
     def load_named(self, tables: Mapping[TableName, Table], names: Sequence[TableName]) -> None:
@@ -93,7 +99,8 @@ class LoadCoordinator:
                 )
 
     def load_part(self, table: Table | None, part: RequestedPart) -> None:
-        """Reload a part of a table by request, if the table follows; the request waits until it does."""
+        """Queue a requested part of a table that is up to date. Refuse it if the table is stopped or not replicated; in
+        every other phase the stored request waits, and the next refresh takes it again."""
         if table is None:
             self.refuse_part(part, "it is not replicated")
         elif table.stopped is not None:
@@ -101,18 +108,20 @@ class LoadCoordinator:
         elif table.is_up_to_date:
             reason = f"{ASKED_FOR}: {part.shown}"
             self.needed.setdefault(reason, []).append(table.name)
-            # The stored request names the part, also for a later process.
+            # The pending load has no part: a later process takes the part from the stored request.
             pending = BufferedChanges(table.folder, reason)
             self.buffers.save_pending_load(pending)
             self.queue(table, Queued(reason, table.copy, pending, part))
 
     def refuse_part(self, part: RequestedPart, reason: str) -> None:
+        """Report that a requested part is not loaded, and delete the request."""
         text = f"{part.shown} of {part.table} are not reloaded, and the table is unchanged: {reason}"
         self.refused.append(text)
         self.context.observer.on_event(WarningIssued(text))
         self.buffers.end_request(part)
 
     def queue(self, table: Table, queued: Queued) -> None:
+        """Queue a load whose pending load is saved already."""
         table.move(queued)
         self._begin(table, queued)
 
@@ -124,6 +133,7 @@ class LoadCoordinator:
         pending: PendingLoad,
         action: Callable[[CatchUp], Copy | None],
     ) -> None:
+        """Let a table catch up: run `action` in a thread of the pool; `finish` takes the copy that it returns."""
         work = CatchUp(copy, pending)
         table.move(CatchingUp(reason, work))
         work.begin(self.pool, action)
@@ -134,10 +144,15 @@ class LoadCoordinator:
             self.context.observer.on_event(LoadsNeeded(names, reason))
 
     def numbers(self, table: Table) -> Mapping[str, int]:
+        """Return the attribute numbers that masked and omitted columns must have, by name.
+
+        Empty for a load that an operator requested, and so for the columns as they are.
+        """
         return {} if table.is_requested else {**self.guard.numbers(table.oid), **table.numbers}
 
     def _begin(self, table: Table, queued: Queued) -> None:
-        """Queue a load, unless it would write values in clear that must be masked."""
+        """Pass a load to the threads. Stop the table if the load would write values in clear that must be masked; wait
+        if the load is postponed."""
         reason = self.guard.reason(table.oid, table.name)
         if reason is not None:
             self.stops.stop(table, reason)
@@ -145,18 +160,22 @@ class LoadCoordinator:
             queued.tries.postpone(pause_until(table.load_begin))
         else:
             copy, part = queued.copy, None
-            last = None if copy is None else copy.stored.table
+            copied_spec = None if copy is None else copy.stored.table
             if copy is not None and queued.part is not None:
                 part = WantedPart.of(queued.part, copy.stored_tables)
-            previous_spec = last if isinstance(queued.pending, PartitionsLoad) or part is not None else None
-            numbers = self.numbers(table)
+            replaces_some_rows = isinstance(queued.pending, PartitionsLoad) or part is not None
             request = LoadRequest(
-                table.folder, table.oid, numbers=numbers, last_spec=last, proven_spec=previous_spec, part=part
+                table.folder,
+                table.oid,
+                numbers=self.numbers(table),
+                last_spec=copied_spec,
+                proven_spec=copied_spec if replaces_some_rows else None,
+                part=part,
             )
             self.loader.add({table.name: request})
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
-        """Take the results of other threads, and queue due tries; commits before `taken` are applied or buffered."""
+        """Take the results of load threads, and queue due tries; every commit before `taken` is applied or buffered."""
         copying = self.loader.progress()
         for name, table in tables.items():
             phase = table.phase
@@ -166,18 +185,18 @@ class LoadCoordinator:
                 reason = "its rows are being copied"
                 table.move(Copying(reason, phase.copy, phase.pending, phase.part, phase.tries))
         for result in self.loader.results(taken):
-            waiting = tables.get(result.name)
-            if waiting is None or not isinstance(waiting.phase, Queued | Copying):
+            loading = tables.get(result.name)
+            if loading is None or not isinstance(loading.phase, Queued | Copying):
                 continue
             if isinstance(result, CopiedTable):
-                self._take_copied(waiting, waiting.phase, result)
+                self._take_copied(loading, loading.phase, result)
             else:
-                self._take_failed(waiting, waiting.phase, result)
+                self._take_failed(loading, loading.phase, result)
 
     def _take_copied(self, table: Table, phase: Queued | Copying, result: CopiedTable) -> None:
         copy, catalog_table, pending = phase.copy, result.catalog_table, phase.pending
         if result.table.relation.relation_id != table.oid:
-            # Another table has this name now, and is loading.
+            # Another table got this name meanwhile; its own load is queued.
             return
         if result.position < table.least_position:
             reason = "the copy lacks changes that were not buffered"
@@ -204,15 +223,15 @@ class LoadCoordinator:
 
     def _take_failed(self, table: Table, phase: Queued | Copying, result: CopyFailed) -> None:
         copy, pending, part = phase.copy, phase.pending, phase.part
-        most = self.context.limits.load_tries
+        max_tries = self.context.limits.load_tries
         if copy is not None and part is not None and result.is_behind:
             self.catch_up(table, result.reason, copy, pending, partial(self.buffers.apply, table, copy))
             return
         self.context.observer.on_event(ErrorCounted("load"))
-        if result.may_retry and phase.tries.count_failure(result.reason, result.is_own, most):
+        if result.may_retry and phase.tries.count_failure(result.reason, result.is_own, max_tries):
             table.move(Queued(result.reason, copy, pending, part, phase.tries))
             return
-        tried = f", in {most} consecutive tries" if result.may_retry else ""
+        tried = f", in {max_tries} consecutive tries" if result.may_retry else ""
         if copy is None or part is None:
             self.stops.stop(table, result.reason + tried)
             return
@@ -221,12 +240,12 @@ class LoadCoordinator:
         self.catch_up(table, reason, copy, pending, partial(self.buffers.apply, table, copy))
 
     def finish(self, table: Table, work: CatchUp) -> None:
-        """Take the result of a table's work: it follows, or continues to catch up. Raises the work's error."""
+        """Take the result of a table's work; then the table follows, or catches up further. Raises the work's error."""
         copy = work.take_result()
         if copy is None:
-            # The work ended early, as the process ends.
+            # The work ended early, because the process exits.
             return
-        # This thread takes the batches: no change is buffered meanwhile.
+        # No change is buffered meanwhile, as this thread takes the batches.
         if self.buffers.apply_rest(table, copy):
             table.move(Following("all buffered changes are applied", copy))
         else:

@@ -1,4 +1,4 @@
-"""The tables of a destination, their changes and their progress."""
+"""The manager of tables: it passes catalog refreshes, batches, requests and results of threads to each table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class TableManager:
-    """All tables of a destination. Other threads may call only `write`, each table by one thread at a time."""
+    """All tables of a destination, for the loop's thread; other threads call only `write`, one thread per table."""
 
     def __init__(
         self,
@@ -72,37 +72,45 @@ class TableManager:
         self._differences = Differences(context, catalog, self._writer, self.loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
         self._merges = BackgroundMerges(context.engine, pool)
-        # The number of the table that `tidy` checks first.
+        # The index of the stored table that `tidy` checks first: the tables take turns.
         self._turn = 0
         self._tables: dict[TableName, Table] = {}
         self._by_oid: dict[int, Table] = {}
-        # The tables that were unpublished since the start: the server did not send their changes.
+        # The names that some refresh of this process did not have: the server did not send all changes of such tables.
         self._unpublished: set[TableName] = set()
 
     # States
 
     def states(self, lsn: Lsn) -> dict[str, TableState]:
-        """Return the state of each table for a checkpoint at which following tables have all commits up to `lsn`."""
+        """Return each table's state for a checkpoint, by name; following tables have all commits up to `lsn`."""
         progress, timeline = self._loader.progress(), self._writer.timeline
         return {str(name): table.state(lsn, timeline, progress.get(name)) for name, table in self._tables.items()}
 
     @property
     def are_up_to_date(self) -> bool:
+        """Whether each table is up to date, or cannot be without an operator or a later load, as `behind` lists."""
         return all(table.is_up_to_date or table.behind_reason is not None for table in self._tables.values())
 
     def is_description_due(self, lsn: Lsn) -> bool:
-        """Return whether a table's next description is valid once the stream is at an LSN."""
+        """Return whether a table has a next description that is valid from an LSN on that is at or before `lsn`."""
         return any(
             phase.next_description is not None and phase.next_description[1] <= lsn for _, phase in self._following()
         )
 
     @property
     def behind(self) -> dict[TableName, str]:
+        """The tables that are stopped or postponed, with the reason."""
         return {table.name: table.behind_reason for table in self._tables.values() if table.behind_reason is not None}
 
     def follow(self, server_tables: Mapping[TableName, ServerTable], timeline: int, position: Lsn) -> None:
-        """Take the published tables: load new tables, and tables that differ from their copy. Every commit before
-        `position` is applied."""
+        """Bring the tables in line with a catalog refresh: open new tables, move renamed tables, let go of
+        unpublished tables, and compare each table with its copy.
+
+        Args:
+            server_tables: the published tables at the refresh.
+            timeline: the server's timeline; 0 before the first session.
+            position: an LSN; every commit before it is applied or buffered.
+        """
         self._writer.timeline = timeline
         names = {server_table.oid: name for name, server_table in server_tables.items()}
         self._patience.run(lambda: self._guard.check_partitions(names, self._catalog.query_partitions))
@@ -123,7 +131,7 @@ class TableManager:
                 if name not in self._tables
             ]
         )
-        # Tables may have exchanged their names.
+        # Built anew, as tables may have exchanged their names.
         self._by_oid = {server_table.oid: self._tables[name] for name, server_table in server_tables.items()}
         for name, server_table in server_tables.items():
             table = self._tables[name]
@@ -143,7 +151,7 @@ class TableManager:
             self.buffers.remove(table.folder)
 
     def _learn_numbers(self, server_tables: Mapping[TableName, ServerTable]) -> None:
-        """Store the numbers of masked and omitted columns: another column may get such a name later."""
+        """Store the attribute numbers of masked and omitted columns, as another column may get such a name later."""
         for name, server_table in server_tables.items():
             table = self._tables.get(name)
             if table is not None and table.is_requested:
@@ -153,9 +161,9 @@ class TableManager:
             self._patience.run(partial(self._guard.learn_numbers, server_table.oid, settings, numbers))
 
     def _rename(self, names: Mapping[int, TableName]) -> None:
-        """Move renamed tables, identified by OID, with their files to their new names."""
+        """Copy the stored tables of renamed tables, which keep their OID, to the folders of the new names."""
         if not self._tables:
-            # Open tables that were renamed before the start under their old names.
+            # A table that was renamed before the start is opened under its old name, and then moved.
             stored_oids = [(table_name(text), state.oid) for text, state in self._last_state.tables.items()]
             self._open(
                 [
@@ -201,7 +209,7 @@ class TableManager:
         return table
 
     def _open(self, tables: Sequence[Table]) -> None:
-        """Open tables in parallel, as each needs several requests to a store, and resume or load them."""
+        """Open tables in parallel, as each needs several requests to the store; then resume or load each."""
         opened = [self._pool.submit(self._openings.open, table) for table in tables]
         for table, future in zip(tables, opened, strict=True):
             self._failures.run(table, partial(self._resume, table, future))
@@ -212,8 +220,11 @@ class TableManager:
     # Changes
 
     def take_ready(self, received: Mapping[int, TableChanges]) -> list[Ready]:
-        """Return the received and waiting changes that can be written: changes after a Relation message wait until the
-        catalog has the transactions of the table's messages, as only it proves their columns."""
+        """Return the changes, received or waiting, that can be written now; the others wait in their tables.
+
+        A table's changes wait from a Relation message until the catalog has the transaction of the message, as only the
+        catalog proves which columns the message lists. `received` has the changes by OID.
+        """
         received = with_rerouted_relations(received, self._tables.values())
         ready: list[Ready] = []
         unproven: list[tuple[Table, Following, Unproven]] = []
@@ -238,14 +249,18 @@ class TableManager:
 
     @property
     def waiting_bytes(self) -> int:
+        """The memory of the changes that wait for the catalog, in bytes."""
         return sum(table.unproven.changes.nbytes for table in self._tables.values() if table.unproven is not None)
 
     def written_up_to(self, end: Lsn) -> Lsn:
-        """Return the LSN of the first commit that waits, else `end`: all commits before it are written."""
+        """Return the LSN of the first commit that waits, else `end`; all earlier commits are applied or buffered."""
         return first_unproven(self._tables.values(), end)
 
     def write(self, ready: Ready, end: Lsn) -> bool:
-        """Apply a table's changes of commits before `end`, or buffer them while it loads; return False if they wait."""
+        """Apply changes of commits before `end` if the table follows, else buffer them; return False if they must wait.
+
+        Called in a thread of the pool; `settle` takes the result. Raises the errors of `TableWriter.apply`.
+        """
         table, phase = ready.table, ready.table.phase
         if not isinstance(phase, Following):
             self._buffer(ready, end)
@@ -258,20 +273,22 @@ class TableManager:
         self.buffers.append(ready.table, self._masked(ready), end)
 
     def _masked(self, ready: Ready) -> TableChanges:
-        """Return masked changes; only masked changes may be written."""
+        """Return a table's changes with its masks applied: replicate writes no others, not even to a change buffer."""
         table = ready.table
         settings, columns = self._settings.of(table.name), table.columns
         copy = table.copy
         if copy is not None and copy.is_whole_after(table.pending):
-            # The stored settings may mask less than the operator's: refuse that.
+            # The copy may mask less than the operator's settings: changes that would follow it are refused.
             refuse_other_masks(copy.stored.table.settings, settings)
             settings, columns = copy.stored.table.settings, copy.stored.table.sent_names
         masking = Masking(settings, columns, self._settings.mask_key)
         return replace(ready.changes, batches=masking.masked(ready.changes.batches))
 
     def settle(self, ready: Ready, end: Lsn, future: Future[bool]) -> int:
-        """Return the number of changes that `write` took. Other changes are buffered, or must be in the next copy,
-        before the slot is advanced."""
+        """Wait for `write`, and reload or stop the table after an error; return the number of changes that are written.
+
+        No change is lost when the slot advances: it is written, it waits, or the table's next copy must contain it.
+        """
         table = ready.table
         is_written = self._failures.run(table, partial(self._result, ready, end, future), end=end)
         phase = table.phase
@@ -280,7 +297,7 @@ class TableManager:
         return ready.changes.num_rows if is_written else 0
 
     def _result(self, ready: Ready, end: Lsn, future: Future[bool]) -> bool:
-        """Return what `write` returned; buffer the changes that the table refused, before the slot is advanced."""
+        """Return the result of `write`. Buffer changes that the stored table refused, or whose rows it lacks."""
         try:
             return future.result()
         except (MissingRows, RefusedCommit):
@@ -288,8 +305,8 @@ class TableManager:
             raise
 
     def tidy(self, *, is_busy: bool) -> None:
-        """Commit a finished merge, and do the due upkeep of the next table; only urgent upkeep if `is_busy`."""
-        self._put_merge()
+        """Commit a finished merge, begin the next, and do upkeep of one stored table; only urgent upkeep if busy."""
+        self._commit_merge()
         following = deque(self._stored_tables())
         self._turn = (self._turn + 1) % max(len(following), 1)
         following.rotate(-self._turn)
@@ -301,18 +318,18 @@ class TableManager:
             if not is_busy and self._writer.update_index(stored):
                 return
 
-    def _put_merge(self, *, wait: bool = False) -> None:
-        """Commit a finished merge; if batches keep hindering a table's merges, merge it at once."""
-        done = self._merges.take_finished(wait=wait)
-        if done is None:
+    def _commit_merge(self, *, wait: bool = False) -> None:
+        """Commit a finished merge; if batches repeatedly changed its files, merge them in this thread."""
+        merge = self._merges.take_finished(wait=wait)
+        if merge is None:
             return
-        stored = done.stored
+        stored = merge.stored
         table = next((table for table, stored_table in self._stored_tables() if stored_table is stored), None)
         if table is None:
-            self._patience.run(done.drop)
+            self._patience.run(merge.drop)
             return
-        was_put = self._failures.run(table, partial(self._writer.put_merge, done))
-        if was_put is not None and self._merges.record_result(stored, was_put=was_put):
+        is_committed = self._failures.run(table, partial(self._writer.commit_merge, merge))
+        if is_committed is not None and self._merges.record_result(stored, is_committed=is_committed):
             self._failures.run(table, partial(self._writer.merge, stored))
 
     def _stored_tables(self) -> list[tuple[Table, StoredTable]]:
@@ -322,8 +339,8 @@ class TableManager:
         return [(table, table.phase) for table in self._tables.values() if isinstance(table.phase, Following)]
 
     def finish(self) -> None:
-        """Do all due upkeep before the run ends: runs with `once` have no other time for it."""
-        self._put_merge(wait=True)
+        """Do all due merges, and the upkeep of tables that would open slowly, before a run with `once` ends."""
+        self._commit_merge(wait=True)
         for table, stored in self._stored_tables():
             while self._failures.run(table, partial(self._writer.merge, stored)):
                 pass
@@ -342,7 +359,7 @@ class TableManager:
         self.loads.load_part(self._tables.get(part.table), part)
 
     def skip(self, name: TableName, lsn: Lsn) -> bool:
-        """Skip a table's refused commit; return False if the table retries its buffer, and so may stop again."""
+        """Skip a table's refused commit; return whether the request is done. While the table retries, it is not."""
         table = self._tables.get(name)
         phase = None if table is None else table.phase
         held = None if phase is None else phase.pending
@@ -368,6 +385,7 @@ class TableManager:
 
     @property
     def waits_for_changes(self) -> bool:
+        """Whether a finished load waits until the loop has taken all changes before its snapshot."""
         return self._loader.waits_for_changes
 
     def step(self, taken: Lsn) -> None:

@@ -1,4 +1,4 @@
-"""Writes rows, schema changes and loaded rows into tables and their companion tables."""
+"""The writer of tables and their companion tables: changes, schema changes, loaded rows, upkeep and renames."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _Result = TypeVar("_Result")
 
 
 class TableWriter:
-    """Writes tables, and retries what the destination refuses; each table is written by one thread at a time."""
+    """Writes tables, each in one thread at a time, and retries while the destination cannot be reached."""
 
     def __init__(self, context: RunContext, catalog: Catalog) -> None:
         self._storage, self._tables = context.storage, context.tables
@@ -84,6 +84,7 @@ class TableWriter:
         self._catalog = catalog
         self._patience, self._observer = context.patience, context.observer
         self.timeline = 0
+        """The server's timeline at the last catalog refresh, with which new commits are identified."""
 
     # Stored tables
 
@@ -91,14 +92,18 @@ class TableWriter:
         return self._patience.run(lambda: self._tables.open(table.folder))
 
     def copy_of(self, stored: StoredTable) -> Copy:
+        """Return a stored table as a copy; its `applied` is None if the rows are of another server."""
         last = last_application(stored, self._system, self.timeline)
         return Copy(stored, last or application_id(self._system, self.timeline, stored.load))
 
     def open_companions(
         self, copy: Copy, since: SinceCheckpoint, state: TableState | None
     ) -> tuple[Copy, SinceCheckpoint, bool]:
-        """Return a copy with its companion tables, all differences, and whether all companions exist with its load.
-        Raises CompanionDamagedError."""
+        """Open the companion tables of a copy, and set the retention of all its stored tables.
+
+        Return the copy with the companions, `since` with their differences from the checkpoint in `state`, and whether
+        all companions exist with the copy's load. Raises CompanionDamagedError.
+        """
         companions = self._patience.run(lambda: opened_companions(self._tables, copy.stored))
         for name, companion in (companions or {}).items():
             head = None if state is None else state.head(name)
@@ -109,13 +114,17 @@ class TableWriter:
         return whole, since, companions is not None
 
     def adopt(self, table: Table, copy: Copy, head: Lsn) -> None:
-        """Continue a copy under the server's current timeline. Raises NeedsResync if the table has commits that the
-        server lacks, as a killed process may have committed after the last checkpoint."""
+        """Continue a copy under the server's current timeline; `head` is the end of the server's WAL.
+
+        Raises NeedsResync if the table has commits that the server lacks. A check of the last checkpoint alone does not
+        suffice: a killed process may have committed after it.
+        """
         application, applied = application_id(self._system, self.timeline, copy.load), copy.applied
         if applied is None:
-            # A load replaces all rows of another server's table.
+            # The rows are of another server, and a load will replace them.
             return
         if table.is_whole:
+            # The timeline, as `application_id` writes it.
             copy_timeline, timeline = int(copy.application.split("/")[2]), Timeline(self._system, self.timeline)
             reason = self._catalog.divergence_reason(applied, Timeline(self._system, copy_timeline), timeline)
             if reason is not None or applied > head:
@@ -133,8 +142,8 @@ class TableWriter:
         """Do the next merge of a stored table's files at once; return False if none is due."""
         return self._run(stored, lambda: merge_next(stored, self._engine))
 
-    def put_merge(self, merge: BegunMerge) -> bool:
-        """Commit a finished merge; return False if it failed because its files changed."""
+    def commit_merge(self, merge: BegunMerge) -> bool:
+        """Commit a finished merge; return False if batches changed its files too much meanwhile."""
         return self._run(merge.stored, merge.commit)
 
     def update_index(self, stored: StoredTable) -> bool:
@@ -146,6 +155,7 @@ class TableWriter:
         return True
 
     def write_stopped(self, table: Table) -> None:
+        """Store in the table, for readers, why it is stopped and since which LSN."""
         copy = table.copy
         if copy is not None and copy.applied is not None:
             since = f"since {copy.applied}: {table.stopped}"
@@ -164,8 +174,24 @@ class TableWriter:
         has_all: bool = False,
         may_lack_rows: bool = False,
     ) -> bool:
-        """Apply all changes before `end`; return False if they wait for enum labels or another session's ALTER. Raises
-        NeedsResync, OldRowsError, RefusedCommit (earlier commits are applied), or the stored table's error."""
+        """Apply changes to the copy and its companion tables; return False if some must wait for a later catalog.
+
+        Args:
+            table: the table, whose unfit values are counted.
+            copy: its copy. Commits that the copy has already are skipped.
+            changes: changes of whole transactions.
+            end: an LSN; afterwards the copy has every commit before it.
+            catalog_table: the table in a catalog that has the transactions of the Relation messages in `changes`; None
+                if `changes` has no such message.
+            has_all: whether that catalog has the transactions of all changes, and so proves new enum labels.
+            may_lack_rows: whether updated or deleted rows may be missing, because their partitions are loaded later.
+
+        Raises:
+            NeedsResync: the changes or the catalog do not prove the columns, or the rows do not fit.
+            OldRowsError: the server may send incomplete old rows of the table.
+            RefusedCommit: the table refused a commit; all earlier commits are applied.
+            Exception: the errors of `StoredTable.commit`.
+        """
         if catalog_table is not None:
             catalog_table.refuse_incomplete_old_rows()
         changes, stored = copy.new_changes(changes), copy.stored
@@ -185,36 +211,36 @@ class TableWriter:
                         return False
                     parts_of_types = (*stored.table.type_parts, *proven_labels(stored.table, catalog_table, unknown))
                     self._evolve(table, copy, replace(stored.table, type_parts=parts_of_types), catalog_table)
-                upto = Lsn(end - 1) if number == len(parts) else Lsn(int(part[-1].lsns[-1]))
+                last = Lsn(end - 1) if number == len(parts) else Lsn(int(part[-1].lsns[-1]))
                 try:
-                    self._apply(table, copy, part, upto, may_lack_rows)
+                    self._apply(table, copy, part, last, may_lack_rows)
                 except CHANGE_ERRORS:
                     self._apply_in_turn(table, copy, part, may_lack_rows)
         except NotProvenYetError:
             return False
         return True
 
-    def _apply(self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool) -> None:
+    def _apply(self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], last: Lsn, may_lack_rows: bool) -> None:
         while True:
             try:
-                return self._apply_as_described(table, copy, changes, upto, may_lack_rows)
+                return self._apply_as_described(table, copy, changes, last, may_lack_rows)
             except NeedsTexts as needed:
-                # Each round adds texts to one more column.
+                # The loop ends: each round gives a text column to at least one more column.
                 evolutions = [evolution_with_text_columns(stored.table, needed.names) for stored in copy.stored_tables]
                 self._reshape(table, copy, evolutions)
 
     def _apply_as_described(
-        self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool
+        self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], last: Lsn, may_lack_rows: bool
     ) -> None:
-        stored, position = copy.stored, Position(copy.application, upto)
+        stored, position = copy.stored, Position(copy.application, last)
         for companion in copy.companions.values():
-            of_companion = partial(apply_companion, companion, changes, position, self._engine)
+            apply_to_companion = partial(apply_companion, companion, changes, position, self._engine)
             index = self._indexes.of(companion)
-            self._run(companion, partial(of_companion, may_lack_rows=may_lack_rows, index=index))
+            self._run(companion, partial(apply_to_companion, may_lack_rows=may_lack_rows, index=index))
         unfit: Counter[str] = Counter()
-        of_table = partial(apply, stored, changes, position, self._engine, unfit=unfit)
+        apply_to_table = partial(apply, stored, changes, position, self._engine, unfit=unfit)
         index = self._indexes.of(stored)
-        self._run(stored, partial(of_table, may_lack_rows=may_lack_rows, index=index))
+        self._run(stored, partial(apply_to_table, may_lack_rows=may_lack_rows, index=index))
         self._count_unfit(table, copy, unfit)
 
     def _count_unfit(self, table: Table, copy: Copy, unfit: Mapping[str, int]) -> None:
@@ -225,51 +251,55 @@ class TableWriter:
             table.unfit[name] += count
 
     def _apply_in_turn(self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], may_lack_rows: bool) -> None:
-        """Apply commits in smaller groups up to the first failing commit. Raises RefusedCommit."""
+        """Apply commits in groups, halved after each error, up to the commit that fails alone. Raises RefusedCommit."""
         whole = TableChanges(batches=changes)
         lsns = np.unique(whole.lsns)
         first, count = 0, (len(lsns) + 1) // 2
         while first < len(lsns):
-            least, last = int(lsns[first]), int(lsns[min(first + count, len(lsns)) - 1])
+            first_lsn, last_lsn = int(lsns[first]), int(lsns[min(first + count, len(lsns)) - 1])
             try:
-                self._apply(table, copy, whole.between(least, last).batches, Lsn(last), may_lack_rows)
+                self._apply(table, copy, whole.between(first_lsn, last_lsn).batches, Lsn(last_lsn), may_lack_rows)
             except CHANGE_ERRORS as error:
                 if count == 1:
-                    raise RefusedCommit(Lsn(least), error) from error
+                    raise RefusedCommit(Lsn(first_lsn), error) from error
                 count //= 2
             else:
                 first += count
 
     def _run(self, stored: StoredTable, action: Callable[[], _Result]) -> _Result:
-        def on_last_version() -> _Result:
+        """Run an action with retries. A missing file is damage only in the last version of the table: in an earlier one
+        another program's merge may have replaced it, and the action is retried."""
+
+        def run_on_last_version() -> _Result:
             try:
                 return action()
             except (DamagedError, CompanionDamagedError) as error:
                 stored.refuse_unknown_commits()
-                # No load restores the files of a companion table.
+                # A load does not restore the rows of a companion table.
                 raise damaged(stored.folder, error) if stored.table.companion is not None else error from None
 
-        return self._patience.run(on_last_version)
+        return self._patience.run(run_on_last_version)
 
     # Schema changes
 
     def describe(self, table: Table, copy: Copy, catalog_table: CatalogTable) -> None:
-        """Give a copy with all rows from before the current description that description. Raises NeedsResync."""
+        """Give a copy the catalog's description, once the copy has all rows that precede it. Raises NeedsResync."""
         self._evolve(table, copy, latest_description(copy.stored.table, catalog_table), catalog_table)
 
     def change_all(self, copy: Copy, change_one: Callable[[StoredTable, Engine], int]) -> int:
-        # The table itself comes last: after a kill before that, the next run repeats the change for all of them.
+        """Change the stored tables of a copy; return the sum of the results, which are numbers of rewritten files."""
+        # The table itself comes last: after a kill, the next run sees the old table, and repeats all changes.
         return sum(
             self._run(stored, partial(change_one, stored, self._engine)) for stored in reversed(copy.stored_tables)
         )
 
     def _evolve(self, table: Table, copy: Copy, after: TableSpec, catalog_table: CatalogTable) -> None:
-        """Give a table's copy other columns and another key. Raises NeedsResync if old rows' values are not proven."""
+        """Give a copy the columns and the key of `after`. Raises NeedsResync if its rows' values are not proven."""
         self._reshape(table, copy, [evolution(stored.table, after, catalog_table) for stored in copy.stored_tables])
 
     def _reshape(self, table: Table, copy: Copy, evolutions: Sequence[Evolution]) -> None:
         previous_spec = copy.stored.table
-        # The table itself comes last: after a kill before that, the next run repeats the change for all of them.
+        # The table itself comes last: after a kill, the next run sees the old table, and repeats all changes.
         for stored, change in reversed([*zip(copy.stored_tables, evolutions, strict=True)]):
             self._run(stored, partial(reshape, stored, change, self._engine))
         self._report_schema_change(table, copy, previous_spec)
@@ -278,18 +308,23 @@ class TableWriter:
         if changes := changed_columns(previous_spec, copy.stored.table):
             self._observer.on_event(SchemaChanged(table.name, changes))
 
-    def move(self, table: Table, copied: Sequence[Copied], earlier: str) -> Copy:
-        """Return a copy under a table's name, with the rows of stored tables of another name, whose application id is
-        `earlier`."""
+    def move(self, table: Table, copied: Sequence[Copied], previous_application: str) -> Copy:
+        """Copy the stored tables of a renamed table into its new folder; return the new copy.
+
+        Args:
+            table: the table, with its new name and folder.
+            copied: its stored tables under the old name, the table itself first.
+            previous_application: the application id of their commits.
+        """
         load = secrets.token_hex(8)
         application = application_id(self._system, self.timeline, load)
         moved: dict[Companion | None, StoredTable] = {}
         # The table itself comes last, and completes the move.
         for copied_table in reversed(copied):
-            lsn, companion = _applied(copied_table.stored, earlier), copied_table.table.companion
+            lsn, companion = _applied(copied_table.stored, previous_application), copied_table.table.companion
             folder = table.folder if companion is None else companion_folder(table.folder, companion)
-            new = copied_table.renamed(table.name, Position(application, lsn), load, self._keep_hours)
-            moved[companion] = self._patience.run(partial(move, copied_table, self._tables, folder, new))
+            new_table = copied_table.renamed(table.name, Position(application, lsn), load, self._keep_hours)
+            moved[companion] = self._patience.run(partial(move, copied_table, self._tables, folder, new_table))
         companions = {name: stored for name, stored in moved.items() if name is not None}
         return Copy(moved[None], application, companions)
 
@@ -302,34 +337,45 @@ class TableWriter:
         previous: Copy | None,
         buffered: Callable[[], Iterable[TableChanges]],
     ) -> Copy:
-        """Replace a table's rows; `buffered` reads changes for companion tables, also from before the snapshot."""
+        """Replace all rows of a table by loaded rows, or create the table; return the new copy.
+
+        Args:
+            table: the table.
+            loaded: the loaded rows, in files of the table's folder.
+            previous: the copy to replace; None for a new table.
+            buffered: reads the buffered changes, also from before the snapshot, for the companion tables.
+        """
         position = Position(application_id(self._system, self.timeline, loaded.load), Lsn(loaded.position - 1))
-        stored, before_application = (None, None) if previous is None else (previous.stored, previous.application)
+        stored, previous_application = (None, None) if previous is None else (previous.stored, previous.application)
         companions: dict[Companion, StoredTable] = {}
-        # Companion tables come first: after a kill, the load restarts, and replaces them at its own position.
+        # Companion tables come first: after a kill, the next load replaces them again, at the position of its snapshot.
         for companion in companions_of(loaded.table.settings):
             described = replace(loaded.table, companion=companion)
             new = NewTable(described, loaded.files, position, loaded.load, self._keep_hours)
-            make = partial(replaced_companion, self._tables, table.folder, loaded, new, self._engine, buffered=buffered)
-            companions[companion] = self._patience.run(partial(make, before_application=before_application))
-        earlier = None if stored is None else stored.table
-        if earlier is not None:
-            loaded = loaded.described(loaded.table.with_texts_like(earlier))
+            replace_companion = partial(
+                replaced_companion, self._tables, table.folder, loaded, new, self._engine, buffered=buffered
+            )
+            companions[companion] = self._patience.run(
+                partial(replace_companion, before_application=previous_application)
+            )
+        previous_spec = None if stored is None else stored.table
+        if previous_spec is not None:
+            loaded = loaded.described(loaded.table.with_texts_like(previous_spec))
         loaded = self._patience.run(partial(add_marked_files, loaded, stored, self._engine))
         new_table = NewTable(loaded.table, loaded.files, position, loaded.load, self._keep_hours)
         replaced = self._patience.run(lambda: self._tables.replace(table.folder, new_table, stored))
         copy = Copy(replaced, position.application, companions)
         table.unfit.clear()
         self._count_unfit(table, copy, loaded.unfit)
-        if earlier is not None:
-            self._report_schema_change(table, copy, earlier)
+        if previous_spec is not None:
+            self._report_schema_change(table, copy, previous_spec)
         return copy
 
     def replace_rows_by_key(
         self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, partitions: Sequence[int]
     ) -> None:
-        """Replace rows of new partitions, or of a part, by key. Raises NeedsResync if the other rows at the snapshot
-        are not proven."""
+        """Write the loaded rows of new `partitions`, or of a requested part, into a table, in place of the rows with
+        these keys. Raises NeedsResync if the snapshot's catalog does not prove the columns of the other rows."""
         stored = copy.stored
         reason = reason_to_load(stored.table, catalog_table, partitions)
         if reason is not None or catalog_table.table.key is None:
@@ -339,7 +385,7 @@ class TableWriter:
             after = with_partitions_of(after, stored.table)
         if not is_same_shape(stored.table, after) or after.texts != stored.table.texts:
             self._evolve(table, copy, with_partitions_of(after, stored.table), catalog_table)
-        # The table itself comes last: after a kill before that, the partitions are reloaded, which is idempotent.
+        # The table itself comes last: after a kill, the pending load repeats the replacement, which is idempotent.
         for stored_table in reversed(copy.stored_tables):
             described = evolution(stored_table.table, after, catalog_table).table
             rows = loaded.described(described)
@@ -353,6 +399,7 @@ class TableWriter:
 
 
 def _applied(stored: StoredTable, application: str) -> Lsn:
+    """Return the LSN of an application's last commit. Raises LogDamagedError if the table has none."""
     lsn = stored.applied(application)
     if lsn is None:
         raise LogDamagedError(f"{stored.storage.uri_of(stored.folder)} has no commit of {application}")

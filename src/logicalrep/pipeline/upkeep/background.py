@@ -93,10 +93,10 @@ class BackgroundMerges:
             return None
         return begun
 
-    def record_result(self, stored: StoredTable, *, was_put: bool) -> bool:
+    def record_result(self, stored: StoredTable, *, is_committed: bool) -> bool:
         """Count a committed or failed merge; return whether so many failed in a row that batches must wait."""
         limits = stored.storage.limits
-        self._tries[stored] = 0 if was_put else self._tries.get(stored, 0) + 1
-        if not was_put:
+        self._tries[stored] = 0 if is_committed else self._tries.get(stored, 0) + 1
+        if not is_committed:
             self._not_before = time.monotonic() + limits.merge_pause_seconds
         return self._tries[stored] >= limits.merge_tries
