@@ -1,4 +1,4 @@
-"""The application of a batch of one table's changes: planned and committed here, executed in an engine's tasks."""
+"""The application of a batch to one stored table: this module plans and commits it, and an engine runs its tasks."""
 
 from __future__ import annotations
 
@@ -46,23 +46,25 @@ def apply(
 ) -> bool:
     """Apply changes to a table in one commit; return False, without a commit, if the table has all of them already.
 
+    A large batch is applied in parts, so that its memory has a bound; the commit is one all the same.
+
     Args:
         stored: the table.
-        changes: changes of this table, whole transactions in the order of their commits.
+        changes: changes of this table, whole transactions in the order of their commits, under the table's description.
         position: the table's position after the commit; its application id identifies the commits that the table has.
         engine: the engine that runs the tasks.
-        may_lack_rows: whether updated or deleted rows may be missing, because rows of partitions are added later.
-        unfit: after the commit, counts the values that their column's type cannot hold, by column name.
-        index: the index of the table's keys; None if it has none.
+        may_lack_rows: whether updated or deleted rows may be missing, because their partitions are loaded later.
+        unfit: a counter, which after the commit has also the values that their column's type cannot hold, by column.
+        index: the index of the table's keys, which is updated after the commit; None for a table without one.
 
     Raises:
-        NeedsResync: the changes have other columns, or another replica identity.
-        MissingRows: the table has no such row for an update or a delete.
-        NeedsResync: the changes do not fit the table.
+        NeedsResync: the changes contradict the table, or have other columns or another replica identity.
+        MissingRows: the table lacks a row that a change updates or deletes.
         NeedsTexts: the table has no text column yet for values that a column's type cannot hold.
         ColumnValueError: the column's type cannot hold a value.
         TextError: a value is not valid text.
         DamagedError: a data file of the table is missing.
+        WriterError: another replicate process has committed to the table.
         StorageError: the destination cannot be read or written.
     """
     applied = stored.applied(position.application)
@@ -71,24 +73,32 @@ def apply(
     if not new_changes:
         return False
     if may_lack_rows:
-        # With missing rows allowed, nobody would notice an index that lacks a row.
+        # An index that lacks a row shows only by a missing row, which is allowed here: read the keys instead.
         index = None
     files, counts, limits = dict(stored.files), Counter[str](), stored.storage.limits
     max_bytes = limits.batch_bytes // (1 if _writes_each_part(stored.table) else limits.combined_parts)
     parts = _split_truncates(in_parts(new_changes, max_bytes), stored.table.form)
     for part in _effects(stored.table, parts, engine, limits.effect_bytes):
-        # A part reads the files of earlier parts, which are in no version of the table.
-        table, table_files = (stored.storage, stored.folder, stored.table), tuple(files.values())
         batches, effect = ([], part) if isinstance(part, Reduced) else (part, None)
-        task = ApplyTask(*table, table_files, batches, may_lack_rows, has_index=index is not None)
+        # A part changes the files that earlier parts wrote, and which no commit has yet.
+        task = ApplyTask(
+            stored.storage,
+            stored.folder,
+            stored.table,
+            tuple(files.values()),
+            batches,
+            may_lack_rows,
+            has_index=index is not None,
+        )
         rewritten = _apply_part(task, engine, index, effect)
         counts.update(rewritten.unfit)
         previous_files, removed_paths = files, {file.path for file in rewritten.removed}
         files = {path: file for path, file in previous_files.items() if path not in removed_paths}
         files |= {file.path: file for file in rewritten.added}
+        # The files of earlier parts that this part has replaced.
         for path in previous_files.keys() - files.keys() - stored.files.keys():
             stored.storage.delete(below(stored.folder, path))
-        # Free its memory before the next part is reduced.
+        # Free the memory of this part before the next part is reduced.
         del part, effect
     added = [file for path, file in files.items() if not file.is_same(stored.files.get(path))]
     removed = [file for path, file in stored.files.items() if not file.is_same(files.get(path))]
@@ -103,14 +113,14 @@ def apply(
 def refuse_unreadable(changes: Sequence[ChangeBatch]) -> None:
     """Raise TextError if a change has a value that is not valid text."""
     for batch in changes:
-        is_one = batch.ops == UNREADABLE
-        if is_one.any():
-            columns = np.flatnonzero(batch.unsent()[is_one].any(axis=0)).tolist()
+        is_unreadable = batch.ops == UNREADABLE
+        if is_unreadable.any():
+            columns = np.flatnonzero(batch.unsent()[is_unreadable].any(axis=0)).tolist()
             raise TextError.of(batch.relation.names[index] for index in columns)
 
 
 def _split_truncates(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[ChangeBatch]]:
-    """Yield the same changes; each truncate is a part of its own if the table stores ended rows."""
+    """Yield the parts; if the table stores ended rows, divide them so that each truncate is a part of its own."""
     for part in parts:
         if form not in END:
             yield part
@@ -135,7 +145,8 @@ def _split_truncates(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator
 def _effects(
     table: TableSpec, parts: Iterator[list[ChangeBatch]], engine: Engine, max_bytes: int
 ) -> Iterator[list[ChangeBatch] | Reduced]:
-    """Yield combined effects of the parts; the parts themselves if there is only one or if each part is written."""
+    """Yield the effects of the parts, combined up to `max_bytes`. A part that is alone, or that must be written by
+    itself, is yielded unreduced."""
     first, second = next(parts), next(parts, None)
     if second is None or _writes_each_part(table):
         yield first
@@ -159,13 +170,14 @@ def _effects(
 
 
 def _combine_and_clear(table: TableSpec, effects: list[Reduced]) -> Reduced:
+    """Return the combined effect; clear the list, so that the caller holds no memory of the single effects."""
     effect = combined(table, effects)
     effects.clear()
     return effect
 
 
 def _writes_each_part(table: TableSpec) -> bool:
-    """Return whether each part is written by itself: the table stores ended rows, or all changes."""
+    """Return whether effects of parts cannot be combined, as the table stores ended rows or all changes."""
     return table.form in END or table.form == "changes"
 
 
@@ -185,27 +197,29 @@ def _reduce(work: _Reduction) -> Reduced:
 
 
 def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None, effect: Reduced | None) -> Rewritten:
-    done: Rewritten | Reduced
+    """Write a part of a batch into files: little work in the task that reduces its changes, else in a task per group
+    of files. Rebuild an index that did not find all rows."""
+    outcome: Rewritten | Reduced
     if effect is not None:
-        done = effect
+        outcome = effect
     elif work.table.form in END and work.changes[0].ops[0] == TRUNCATE:
         return _end_all_rows(work, engine)
     else:
-        done = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))
-    if not isinstance(done, Reduced):
-        return done
-    if _lacks_texts(work.table, done):
-        raise NeedsTexts(done.unfit)
+        outcome = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))
+    if isinstance(outcome, Rewritten):
+        return outcome
+    if _lacks_texts(work.table, outcome):
+        raise NeedsTexts(outcome.unfit)
     if index is not None:
-        indexed_rows = index.find(work.table, _candidates(work, done), done.removed_keys)
-        rewritten = _rewrite_in_parts(work, done, engine, indexed_rows)
-        if not indexed_rows or rewritten.found_count == done.expected:
-            return _checked(work, done, rewritten)
+        indexed_rows = index.find(work.table, _candidates(work, outcome), outcome.removed_keys)
+        rewritten = _rewrite_in_parts(work, outcome, engine, indexed_rows)
+        if not indexed_rows or rewritten.found_count == outcome.expected:
+            return _checked(work, outcome, rewritten)
         index.rebuild()
         for file in rewritten.added:
             if file.path not in {table_file.path for table_file in work.files}:
                 work.storage.delete(below(work.folder, file.path))
-    return _checked(work, done, _rewrite_in_parts(work, done, engine, {}))
+    return _checked(work, outcome, _rewrite_in_parts(work, outcome, engine, {}))
 
 
 def _end_all_rows(work: ApplyTask, engine: Engine) -> Rewritten:
@@ -224,18 +238,22 @@ def _end_all_rows(work: ApplyTask, engine: Engine) -> Rewritten:
 
 @dataclass(frozen=True)
 class ApplyTask:
+    """A part of a batch, with the table that it changes."""
+
     storage: Storage
     folder: str
     table: TableSpec
     files: Sequence[DataFile]
+    """All files of the table, with the files of earlier parts."""
     changes: Sequence[ChangeBatch]
+    """The changes; empty if they are reduced already."""
     may_lack_rows: bool
     has_index: bool = False
-    """Whether an index finds the removed rows once the changes are reduced."""
+    """Whether an index will find the rows to remove once the changes are reduced."""
 
 
 def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
-    """Reduce the changes, and apply the effect in the same task if that is little work."""
+    """Reduce the changes, and apply their effect in the same task if that is little work; else return the effect."""
     if work.table.form == "changes":
         return Rewritten(_change_files(work), [], 0)
     effect = _reduce(_Reduction(work.table, work.changes))
@@ -256,7 +274,7 @@ def _lacks_texts(table: TableSpec, effect: Reduced) -> bool:
 def _rewriting_cost(
     work: ApplyTask, effect: Reduced, files: Sequence[DataFile], indexed_rows: Mapping[str, Rows]
 ) -> int:
-    """Return the work on the files as a number of bytes: rewriting these many bytes costs as much."""
+    """Return the cost of changing the files, as the number of bytes whose rewriting takes as long."""
     rows, limits = sum(file.rows for file in work.files), work.storage.limits
     if not work.table.marks_rows or limits.marked_share * len(effect.removed_keys) >= rows:
         return sum(file.size for file in files)
@@ -275,17 +293,22 @@ def _change_files(work: ApplyTask) -> list[DataFile]:
 
 
 def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, indexed_rows: Mapping[str, Rows]) -> Rewritten:
-    """Rewrite files in tasks of about the same size; in files of `indexed_rows`, only these rows may be removed."""
-    files = [file for file in _candidates(work, effect) if len(indexed_rows.get(file.path, "unknown"))]
+    """Rewrite files in tasks of about the same size.
+
+    `indexed_rows` has the rows to compare in each indexed file, by path; the tasks search all rows of other files.
+    """
+    files = [
+        file for file in _candidates(work, effect) if file.path not in indexed_rows or len(indexed_rows[file.path])
+    ]
     files.sort(key=lambda file: -file.size)
     size, limits = _rewriting_cost(work, effect, files, indexed_rows), work.storage.limits
     if max(size, effect.nbytes) <= limits.in_process_bytes:
         item = _rewriting(work, effect, LocalValue(effect), files, files, writes_new=True, indexed_rows=indexed_rows)
         return _merge_rewritten(engine.run(rewrite, [item], size))
-    # Without a key, only the number of removed equal rows is known, for all files together.
+    # A table without a key removes a number of equal rows from all files together: one task.
     count = max(-(-size // limits.part_bytes), 1) if work.table.key is not None else 1
     parts = [files[number::count] for number in range(count)]
-    # Large rows stay in this process.
+    # Rows that are too large to send to other processes are written in this one.
     runner = SequentialEngine() if effect.rows.nbytes > limits.sent_bytes else engine
     with runner.share(effect) as shared:
         items = [
@@ -315,6 +338,10 @@ def _rewriting(
     writes_new: bool,
     indexed_rows: Mapping[str, Rows] = {},
 ) -> Rewriting:
+    """Return the task that rewrites `files`; with `writes_new` it also writes the new rows.
+
+    The new rows of a partition go into its largest small file, if it has one, so that batches do not leave many files.
+    """
     grown_files: dict[object, DataFile] = {}
     marks = work.table.marks_rows
     if writes_new and not effect.replaces_all:
@@ -345,6 +372,7 @@ def _rewriting(
 
 
 def _checked(work: ApplyTask, effect: Reduced, rewritten: Rewritten) -> Rewritten:
+    """Return the result of all tasks of a part. Raises MissingRows if they did not find every row to remove."""
     expected = effect.expected
     if rewritten.found_count != expected and not work.may_lack_rows:
         raise MissingRows(
@@ -357,7 +385,7 @@ def _checked(work: ApplyTask, effect: Reduced, rewritten: Rewritten) -> Rewritte
 
 
 def _candidates(work: ApplyTask, effect: Reduced) -> list[DataFile]:
-    """Return the files that may have removed rows, by the bounds of their keys."""
+    """Return the files that may have rows to remove, by the bounds of their keys."""
     if effect.replaces_all or not len(effect.removed_keys):
         return []
     table_files = [file for file in work.files if effect.are_marked or may_have_current_rows(file, work.table.form)]
@@ -373,7 +401,7 @@ def _candidates(work: ApplyTask, effect: Reduced) -> list[DataFile]:
     def may_have(file: DataFile) -> bool:
         statistics = file.statistics
         if name not in statistics.least:
-            # All keys are null, or the file has no bounds.
+            # Without bounds, the file has no keys but NULL, or no statistics.
             return name not in statistics.nulls or statistics.nulls[name] < file.rows
         index = bisect_left(removed_keys, statistics.least[name])
         return index < len(removed_keys) and bool(removed_keys[index] <= statistics.greatest[name])

@@ -1,5 +1,8 @@
-"""Copies tables under one snapshot; its slot's position separates earlier from later changes. Locks last only while a
-range is read, so a table that is truncated, rewritten or altered meanwhile is reloaded."""
+"""The copy of tables under one exported snapshot: rows have exactly the changes that committed before its LSN.
+
+A lock lasts only while a range of rows is read. So a table may be truncated, rewritten or altered during the copy: then
+the copy restarts under a later snapshot.
+"""
 
 from __future__ import annotations
 
@@ -41,46 +44,55 @@ from logicalrep_runtime.columnar.compiling import announce_compilation
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _RANGE_SECONDS = 0.25
-"""The most seconds that a range may take at the limited rate."""
+"""The most seconds of one range under `load_rate`: smaller ranges keep each session near its rate."""
 _CHECK_AGAIN = 0.5
-"""The most seconds until a load notices that it must end."""
+"""The most seconds until a load notices that it is no longer wanted, or that the process exits."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
+    """A load of all rows of a table, of its new partitions, or of one requested part."""
+
     folder: str
+    """The table's folder at the destination, for the files of the copied rows."""
     oid: int
     """The table's OID: another table may have its name at the snapshot."""
     requested_at: float = field(default_factory=time.monotonic)
+    """The monotonic time of the request, in seconds."""
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """The required numbers of masked and omitted columns: another column may have the name."""
+    """The attribute numbers that masked and omitted columns must have, by name: another column may have the name."""
     last_spec: TableSpec | None = None
-    """The table's last description; None for a new table."""
+    """The copy's description; None for a new table."""
     proven_spec: TableSpec | None = None
+    """The copy's description if only new partitions or a part are loaded; None for all rows."""
     part: WantedPart | None = None
-    """The only part to load; None for all rows, or for added partitions."""
+    """The only part to load; None for all rows, or for new partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedTable:
-    """A table whose rows are copied into files; no version of the table has these files yet."""
+    """Copied rows of a table, in files that no commit has yet."""
 
     name: TableName
     table: TableSpec
     position: Lsn
-    """The snapshot's position: changes committed at or after it are not in these rows."""
+    """The snapshot's LSN: the rows have all commits before it, and none from it on."""
     files: list[DataFile]
     load: str
+    """The id of the load, a random text."""
     taken: TimestampTz
-    """About the server's time before which all of the rows had committed."""
+    """A time shortly before the snapshot, by the server's clock: no change after the snapshot committed earlier."""
     catalog_table: CatalogTable | None = None
     """The table in the snapshot's catalog, if only some rows are loaded; None for all rows."""
     unfit: Mapping[str, int] = field(default_factory=dict)
+    """The number of values that their column's type cannot hold, by column name."""
     part: RequestedPart | None = None
-    """The loaded part; None for all rows, or for added partitions."""
+    """The loaded part; None for all rows, or for new partitions."""
     deleted_keys: Sequence[DataFile] = ()
+    """Files with the stored keys of the loaded part that the server lacks."""
 
     def described(self, table: TableSpec) -> CopiedTable:
+        """Return the same rows under another description, with file statistics of the description's columns."""
         files = self.files
         if not table.settings.abilities.has_field_ids:
             texts = {column.name for column in table.written if column.has_texts}
@@ -90,26 +102,31 @@ class CopiedTable:
 
 @dataclass(frozen=True, slots=True)
 class CopyFailed:
+    """A table that was not copied."""
+
     name: TableName
     reason: str
     may_retry: bool
     is_own: bool = True
-    """Whether the table itself failed, so that tries are counted; waits for a server have no limit."""
+    """Whether the cause is the table itself. If so, the try counts; waits for the server or the store have no limit."""
     is_behind: bool = False
-    """Whether the table must apply its buffered changes first."""
+    """Whether the table must apply its buffered changes before the next try."""
 
 
 @dataclass(slots=True)
 class _RunningCopy:
+    """The tasks of a table's copy, and the results so far."""
+
     name: TableName
     table: TableSpec
     catalog_table: CatalogTable | None
     part: RequestedPart | None
     parts: list[CopyTask | KeysTask]
     nbytes: int
-    """About the bytes of its rows on the server's disk."""
+    """The estimated bytes of the rows on the server's disk."""
     began: float
     pending_parts: int
+    """The number of `parts` without a result."""
     files: list[DataFile] = field(default_factory=list)
     unfit: Counter[str] = field(default_factory=Counter)
     deleted_keys: list[DataFile] = field(default_factory=list)
@@ -124,7 +141,13 @@ class SnapshotCopy:
         waiting: Wait,
         renewal: Renewal | None = None,
     ) -> None:
-        """A load ends once the wait is over; `renewal` is None if no slot reads the tables' changes meanwhile."""
+        """Create a copier, whose threads start with the first load; `close` ends them.
+
+        Args:
+            context: the run.
+            waiting: the wait for the server, with its limit; loads end once it is over.
+            renewal: restarts the session of the slot that reads the tables' changes; None without such a slot.
+        """
         self._settings = context.settings
         self._storage = context.storage
         self._publications = (context.identity.publication,)
@@ -132,8 +155,9 @@ class SnapshotCopy:
         self._observer = context.observer
         self._waiting = waiting
         self._renewal = renewal
-        # Each thread has one session, which bounds the sessions of all loads together.
+        # Each thread has one session at a time: the threads bound the sessions of all loads together.
         self._pool = ThreadPoolExecutor(self._settings.load_sessions, thread_name_prefix="logicalrep-copy")
+        # The last reported reason of each table that waits for another try.
         self._reported: dict[TableName, str] = {}
         self._progress: dict[TableName, LoadProgress] = {}
 
@@ -146,8 +170,15 @@ class SnapshotCopy:
     def load(
         self, group: Mapping[TableName, LoadRequest], is_wanted: Callable[[TableName], bool] = lambda name: True
     ) -> Iterator[CopiedTable | CopyFailed]:
-        """Copy tables from one snapshot; yield each once its rows are copied. Their changes must be buffered before
-        this call; a table is abandoned once `is_wanted` returns False."""
+        """Copy tables from one snapshot; yield each table once its rows are copied, or once its copy failed.
+
+        The changes of the tables must be buffered since before this call. Nothing more is yielded once the wait for the
+        server is over. Raises an error that concerns all tables, such as an error of the destination.
+
+        Args:
+            group: the tables, with what to load.
+            is_wanted: whether a table's load is still wanted; the copy of a table that is not ends as CopyFailed.
+        """
         pending_names = set(group)
         try:
             if self._renewal is not None:
@@ -161,7 +192,7 @@ class SnapshotCopy:
         except psycopg.Error as error:
             # Without the snapshot none of these tables can be copied.
             for name in pending_names:
-                yield self._begin_again(name, str(error).strip(), is_own=False)
+                yield self._fail_for_now(name, str(error).strip(), is_own=False)
         finally:
             for name in group:
                 self._progress.pop(name, None)
@@ -169,7 +200,7 @@ class SnapshotCopy:
     def _copy_tables(
         self, snapshot: Snapshot, group: Mapping[TableName, LoadRequest], is_wanted: Callable[[TableName], bool]
     ) -> Iterator[CopiedTable | CopyFailed]:
-        """Copy tables; the parts of all tables run in parallel, small tables first."""
+        """Plan all tables, and copy their parts in parallel, the tables with the fewest parts first."""
         copies: list[_RunningCopy] = []
         for name, request in group.items():
             self._waiting.check()
@@ -188,37 +219,38 @@ class SnapshotCopy:
                     running[self._pool.submit(self._copy, part, running_copy.nbytes)] = running_copy
             while running:
                 self._waiting.check()
-                for name in {table.name for table in running.values() if not is_wanted(table.name)}:
-                    _give_up(running, name)
+                for name in {copying.name for copying in running.values() if not is_wanted(copying.name)}:
+                    _cancel_parts(running, name)
                     self._progress.pop(name, None)
                     yield CopyFailed(name, "a later load was requested", may_retry=True, is_own=False)
                 for future in wait(running, _CHECK_AGAIN, FIRST_COMPLETED).done:
                     if future not in running:
-                        # Another part of this table has failed, which cancelled this one.
+                        # Another part of the table failed in this round, which cancelled this part.
                         continue
-                    table = running.pop(future)
+                    copying = running.pop(future)
                     error = future.exception()
                     if error is not None:
-                        _give_up(running, table.name)
-                        yield self._give_up_table(table.name, error)
+                        _cancel_parts(running, copying.name)
+                        yield self._fail(copying.name, error)
                     else:
                         copied = future.result()
-                        table.files += copied.files
-                        table.deleted_keys += copied.deleted_keys
-                        table.unfit += copied.unfit
-                        table.table = table.table.with_texts_of(copied.unfit)
-                        table.pending_parts -= 1
+                        copying.files += copied.files
+                        copying.deleted_keys += copied.deleted_keys
+                        copying.unfit += copied.unfit
+                        copying.table = copying.table.with_texts_of(copied.unfit)
+                        copying.pending_parts -= 1
                         rows = sum(file.rows for file in copied.files)
-                        progress = self._progress[table.name]
-                        self._progress[table.name] = replace(progress, rows=progress.rows + rows)
-                        self._observer.on_event(RowsCopied(table.name, rows))
-                        if not table.pending_parts:
-                            yield self._finish_copy(snapshot, table)
+                        progress = self._progress[copying.name]
+                        self._progress[copying.name] = replace(progress, rows=progress.rows + rows)
+                        self._observer.on_event(RowsCopied(copying.name, rows))
+                        if not copying.pending_parts:
+                            yield self._finish_copy(snapshot, copying)
         finally:
             for future in running:
                 future.cancel()
 
     def _plan_copy(self, snapshot: Snapshot, name: TableName, request: LoadRequest) -> _RunningCopy | CopyFailed:
+        """Check a table in the snapshot's catalog, and divide its rows into tasks."""
         settings, began = self._settings, time.monotonic()
         rate, limits = settings.load_bytes, self._storage.limits
         size = limits.range_bytes
@@ -226,7 +258,7 @@ class SnapshotCopy:
             size = min(size, int(rate * _RANGE_SECONDS) + 1)
         try:
             with settings.connection.connect() as connection:
-                # A query for a table's size, or a publication's tables, waits for sessions that alter one.
+                # Queries for the size of a table, or for a publication's tables, wait for a session that alters one.
                 connection.execute(f"SET lock_timeout = '{limits.lock_seconds}s'")
                 hold(connection, snapshot)
                 catalog_table = query_catalog_tables(connection, [request.oid], self._publications, settings.of).get(
@@ -254,7 +286,7 @@ class SnapshotCopy:
                     size=size,
                     condition=None if condition is None else condition.rendered.as_string(connection),
                 )
-                # The server's estimates cover tables, and no conditions.
+                # The server estimates the rows of whole tables, not of a condition.
                 copied: Sequence[int] | None = None
                 estimated: Sequence[int] = [] if part is not None else [table.relation.relation_id]
                 if part is not None and part.partition is not None:
@@ -265,7 +297,7 @@ class SnapshotCopy:
                     ranges = [rows for rows in ranges if rows.oid in copied]
                 (estimate,) = connection.execute(_ESTIMATE, (list(estimated),)).fetchone() or (0,)
         except Exception as error:
-            return self._give_up_table(name, error)
+            return self._fail(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
         self._observer.on_event(CopyStarted(name, int(estimate)))
         step = limits.task_ranges
@@ -274,32 +306,32 @@ class SnapshotCopy:
                 settings.connection,
                 snapshot,
                 table,
-                tuple(few),
+                tuple(task_ranges),
                 self._storage,
                 request.folder,
                 rate,
                 settings.mask_key if table.hashed else None,
             )
-            for few in (ranges[start : start + step] for start in range(0, len(ranges), step))
+            for task_ranges in (ranges[start : start + step] for start in range(0, len(ranges), step))
         ]
         if request.part is not None and condition is not None:
             parts += [
-                KeysTask(settings.connection, snapshot, table, condition, few, self._storage, request.folder, rate)
-                for few in split_files(request.part, limits.keys_task_bytes)
+                KeysTask(settings.connection, snapshot, table, condition, files, self._storage, request.folder, rate)
+                for files in split_files(request.part, limits.keys_task_bytes)
             ]
         partial_table = None if request.proven_spec is None else catalog_table
         return _RunningCopy(
             name, table, partial_table, part, parts, sum(rows.nbytes for rows in ranges), began, len(parts)
         )
 
-    def _copy(self, part: CopyTask | KeysTask, of_table: int) -> CopiedPart:
+    def _copy(self, part: CopyTask | KeysTask, table_bytes: int) -> CopiedPart:
         if isinstance(part, KeysTask):
             return self._engine.run(find_deleted_keys, [part], part.stored.size)[0]
-        if of_table > self._storage.limits.uncompiled_bytes and not are_loops_compiled():
-            # The process that compiles cannot announce it.
+        if table_bytes > self._storage.limits.uncompiled_bytes and not are_loops_compiled():
+            # The process that will compile the loops cannot announce that.
             announce_compilation()
-        # Each part counts with the whole table's size: the last part may be small.
-        return self._engine.run(copy, [part], of_table)[0]
+        # The size decides where the engine runs a part: a small last part runs where the table's other parts do.
+        return self._engine.run(copy, [part], table_bytes)[0]
 
     def _finish_copy(self, snapshot: Snapshot, copy: _RunningCopy) -> CopiedTable:
         self._reported.pop(copy.name, None)
@@ -308,43 +340,44 @@ class SnapshotCopy:
             CopyEnded(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         )
         load = secrets.token_hex(8)
-        taken = CopiedTable(
+        copied = CopiedTable(
             copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.catalog_table, copy.unfit
         )
-        return replace(taken, part=copy.part, deleted_keys=copy.deleted_keys).described(copy.table)
+        return replace(copied, part=copy.part, deleted_keys=copy.deleted_keys).described(copy.table)
 
-    def _give_up_table(self, name: TableName, error: BaseException) -> CopyFailed:
-        """Return the failure of one table; raise an error that concerns all tables."""
+    def _fail(self, name: TableName, error: BaseException) -> CopyFailed:
+        """Return the failure of a table after an error of it alone; raise an error that concerns all tables."""
         self._progress.pop(name, None)
         if isinstance(error, SnapshotError):
-            # A server that stops ends its snapshots; the table is copied under a new one.
-            return self._begin_again(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
+            # A server that stops ends its snapshots: the next try has a new snapshot.
+            return self._fail_for_now(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
         if isinstance(error, psycopg.Error):
-            passes = isinstance(error, LOCKED) or not is_table_error(error)
-            if passes or is_retriable(error):
-                return self._begin_again(name, str(error).strip(), is_own=not passes)
+            is_temporary = isinstance(error, LOCKED) or not is_table_error(error)
+            if is_temporary or is_retriable(error):
+                return self._fail_for_now(name, str(error).strip(), is_own=not is_temporary)
         if isinstance(error, StorageError):
-            return self._begin_again(name, str(error).strip(), is_own=False)
+            return self._fail_for_now(name, str(error).strip(), is_own=False)
         if not is_table_error(error):
             raise error
         log_unexpected(name, error)
         return CopyFailed(name, reason_of(error), may_retry=False)
 
-    def _begin_again(self, name: TableName, reason: str, *, is_own: bool) -> CopyFailed:
+    def _fail_for_now(self, name: TableName, reason: str, *, is_own: bool) -> CopyFailed:
+        """Return a failure after which another try may succeed; report its reason once."""
         if self._reported.get(name) != reason:
             self._reported[name] = reason
             self._observer.on_event(WaitReported(f"the load of {name} restarts: {reason}"))
         return CopyFailed(name, reason, may_retry=True, is_own=is_own)
 
 
-def _give_up(running: dict[Future[CopiedPart], _RunningCopy], name: TableName) -> None:
+def _cancel_parts(running: dict[Future[CopiedPart], _RunningCopy], name: TableName) -> None:
     for future in [future for future, running_copy in running.items() if running_copy.name == name]:
         future.cancel()
         del running[future]
 
 
-# The estimated rows of tables and their partitions: rows a page at the last ANALYZE, times the current pages. Before
-# the first ANALYZE, full pages of rows of the planner's widths.
+# The estimated rows of tables and their partitions: the rows per page at the last ANALYZE, times the current pages.
+# Before the first ANALYZE, a page counts as full of rows whose columns have the planner's default widths.
 _ESTIMATE = """
 WITH RECURSIVE files AS (
     SELECT oid, relkind, reltuples, relpages FROM pg_class WHERE oid = ANY(%s)
