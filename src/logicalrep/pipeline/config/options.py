@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _tables(texts: OptionTexts, name: str) -> tuple[str, ...]:
-    """Read comma-separated tables and patterns of tables, and return each as in SQL with its schema."""
+    """Return the tables and patterns of a comma-separated text, each as in SQL with its schema. Raises OptionError."""
     try:
         selection = TableSelection.of([texts[name]] if texts.get(name, "").strip() else [])
     except TableNameError as error:
@@ -41,8 +41,8 @@ class ReplicateOptions:
     dsn: str | ConnectionSettings = field(
         repr=False,
         metadata={
-            "doc": "The server: libpq's connection string or URI, or ConnectionSettings; environment variables such as "
-            "PGHOST and PGPASSWORD apply."
+            "doc": "The server: a connection string or URI of libpq, or ConnectionSettings; libpq's environment "
+            "variables, such as PGHOST and PGPASSWORD, apply."
         },
     )
     to: str = field(
@@ -59,7 +59,7 @@ class ReplicateOptions:
         kinds.text, "The replication slot.", default="a new one for the destination", metavar="NAME"
     )
     failover: bool = option(
-        kinds.flag, "Synchronize the slot to standbys, so that it survives a failover (PostgreSQL 17)."
+        kinds.flag, "Synchronize the slot to standbys, so that it survives a failover (PostgreSQL 17 and later)."
     )
     tables: Iterable[str] = option(
         _tables,
@@ -82,17 +82,18 @@ class ReplicateOptions:
     )
     retry_timeout: float | None = option(
         kinds.amount(None, "seconds"),
-        "The longest wait for a server that is away, in seconds.",
-        default="`60` with `once`, else no bound",
+        "The longest wait for a server that refuses connections or cannot be reached, in seconds.",
+        default="`60` with `once`, else no limit",
         metavar="SECONDS",
     )
     every: float = option(
         kinds.amount(10.0, "seconds"),
-        "The seconds between two commits of a table; 0 commits as soon as changes arrive, at most ten times a second.",
+        "The least seconds between two batches, each of which is one commit in each changed table; 0 applies changes "
+        "as soon as they arrive, at most ten times a second.",
         metavar="SECONDS",
     )
     keep: float = option(
-        kinds.amount(24.0, "hours"), "The hours for which old versions of a table stay readable.", metavar="HOURS"
+        kinds.amount(24.0, "hours"), "The hours for which readers can open old versions of a table.", metavar="HOURS"
     )
     unrepresentable: Literal["error", "null", "text"] = option(
         kinds.choice("error", "null", "text"),
@@ -102,8 +103,8 @@ class ReplicateOptions:
     )
     numeric: str = option(
         kinds.number_type,
-        "The type of a `numeric` without a bound: `text`; `double`, which rounds; or `decimal(p,s)`, which does not "
-        "round, and cannot hold a number with more digits.",
+        "The type of a `numeric` column without a precision: `text`; `double`, which rounds; or `decimal(p,s)`, which "
+        "does not round, and cannot hold a number with more digits.",
         metavar="TYPE",
         is_by_table=True,
     )
@@ -130,20 +131,20 @@ class ReplicateOptions:
     )
     origin: Literal["any", "none"] = option(
         kinds.choice("any", "none"),
-        "`none` omits changes that were replayed from another server, as in two-way replication (PostgreSQL 16); loads "
-        "copy rows of every origin.",
+        "`none` omits changes that were replayed from another server, as in two-way replication (PostgreSQL 16 and "
+        "later); loads copy rows of every origin.",
     )
     config: str | Path | Mapping[str, object] | TablesOfDatabase | Config | None = option(
         kinds.text,
-        "A YAML file with settings by table; in Python also an equivalent mapping. On the command line it may have "
-        "several databases, each with its server, its destination and its settings by table.",
+        "A YAML file with settings by table; in Python also an equivalent mapping. On the command line the file may "
+        "have several databases, each with its server, its destination and its settings by table.",
         metavar="FILE",
     )
     storage_options: Mapping[str, str] | None = field(
         default=None,
         repr=False,
         metadata={
-            "doc": "Options of the object store, such as `aws_region`; its usual environment variables apply too."
+            "doc": "Options of the object store, such as `aws_region`; the usual environment variables apply too."
         },
     )
     catalog: str | None = field(
@@ -163,37 +164,37 @@ class ReplicateOptions:
         },
     )
     load_sessions: int = option(
-        kinds.count(4, 1), "The most sessions that copy rows at the same time.", metavar="COUNT"
+        kinds.count(4, 1), "The most sessions that copy rows at the same time, for all loads together.", metavar="COUNT"
     )
     load_rate: float | None = option(
         kinds.amount(None, "megabytes"),
         "The most megabytes a second that each of these sessions copies.",
-        default="no bound",
+        default="no limit",
         metavar="MB",
     )
     index_size: float | None = option(
         kinds.amount(None, "megabytes"),
-        "The most megabytes of this machine's disk for indexes of keys. With an index, a batch finds its rows without "
-        "reading the keys of the whole table. A million rows need 33 MB.",
+        "The most megabytes of this machine's disk for indexes of keys. With an index, replicate finds the rows that a "
+        "batch changes without reading the keys of the whole table. A million rows need 33 MB.",
         default="no indexes",
         metavar="MB",
     )
     memory: float | None = option(
         kinds.amount(None, "megabytes", least=LEAST_MEMORY / 1e6),
-        f"The most megabytes of rows in the memory of replicate's own process, from {LEAST_MEMORY / 1e6:g} on; a value "
-        "above the default has no effect. docs/reference/sizing.md lists the memory that it does not bound.",
+        f"The most megabytes of rows in the memory of replicate's own process, at least {LEAST_MEMORY / 1e6:g}; a "
+        "value above the default has no effect. docs/reference/sizing.md lists the memory beside these rows.",
         default=f"`{Limits().memory // 10**6}`",
         metavar="MB",
     )
     engine: Literal["spark", "local"] = option(
         kinds.choice("spark", "local"),
-        "The engine that runs the work: `spark`, on this machine or a cluster; or `local`, processes of this machine "
-        "without Spark and Java.",
+        "The engine that reads and writes files: `spark`, on this machine or a cluster; or `local`, processes of this "
+        "machine, without Spark and Java.",
     )
     shared_folder: bool = option(
         kinds.flag,
         "The destination is a folder that all machines mount, such as an NFS folder. replicate checks at its start "
-        "that two processes see each other's files in it, and that only one of them can create a file.",
+        "that two processes see each other's files there, and that only one of them can create a file of a name.",
     )
     listen: str | None = option(
         kinds.address,
@@ -204,14 +205,13 @@ class ReplicateOptions:
     call_on_stop: str | None = option(
         kinds.text,
         "A shell command, or a URL, to call when a table stops, or the run ends with an error. The command gets a JSON "
-        "object on standard input; replicate posts it to a URL.",
+        "object on standard input; a URL gets the object by POST.",
         default="no call",
         metavar="COMMAND|URL",
     )
     call_on_schema_change: str | None = option(
         kinds.text,
-        "A shell command, or a URL, to call in the same way when the columns or the key of a table at the destination "
-        "change.",
+        "A shell command, or a URL, to call in the same way when the columns or the key of a stored table change.",
         default="no call",
         metavar="COMMAND|URL",
     )
@@ -236,10 +236,13 @@ OPTIONS: Mapping[str, Option] = {
     item.name: item.metadata["option"] for item in fields(ReplicateOptions) if "option" in item.metadata
 }
 TABLE_OPTIONS: Mapping[str, Option] = {name: option for name, option in OPTIONS.items() if option.is_by_table} | {
-    "optional": Option(kinds.flag, "Whether the table may be absent: it may be created later, or dropped.", "`false`"),
+    "optional": Option(
+        kinds.flag, "Whether the server may lack the table, because you create it later or drop it.", "`false`"
+    ),
     "key": Option(
         kinds.names,
-        "The columns that identify rows of a table with `REPLICA IDENTITY FULL`: the columns of a unique index.",
+        "The columns that identify the rows of a table with `REPLICA IDENTITY FULL`: the columns of a unique index, "
+        "all `NOT NULL`.",
         "the primary key, else all columns",
     ),
     "left_out": Option(kinds.names, "The columns to omit from the stored table.", "none"),
@@ -260,13 +263,13 @@ TABLE_OPTIONS: Mapping[str, Option] = {name: option for name, option in OPTIONS.
 
 _PAGE = """# Options of `replicate`
 
-`logicalrep replicate` has these options; in Python, `logicalrep.replicate` has arguments of the same names, with `_` in
-place of `-`, and flags are `True` or `False`. A wrong value is `OPTION_INVALID`.
+These are the options of `logicalrep replicate`. In Python, `logicalrep.replicate` has arguments of the same names, with
+`_` in place of `-`; a flag is `True` or `False`. An invalid value raises `OPTION_INVALID`.
 
 | option | default | meaning |
 | --- | --- | --- |
-| `--dsn DSN`, `--dsn-file FILE` | libpq's environment | The server: a URI or connection string of libpq, or a \
-file with it; in Python the first argument. |
+| `--dsn DSN`, `--dsn-file FILE` | libpq's environment | The server: a URI or connection string of libpq, or the \
+path of a file with one; in Python the first argument. |
 | `--to DESTINATION` | | The destination: a folder, or an object store's URI; in Python the second argument. |
 | `--storage-option NAME=VALUE` | the store's environment | An option of the object store; may be repeated. In Python \
 a mapping, `storage_options`. |
@@ -275,8 +278,8 @@ a mapping, `storage_options`. |
 | `--catalog-option NAME=VALUE` | pyiceberg's file and environment | An option of pyiceberg for the catalog; may be \
 repeated. In Python a mapping, `catalog_options`. |
 | `--password-command COMMAND` | | A shell command that prints the password, for passwords that expire; replicate and \
-Spark's executors run it for each connection. In Python `ConnectionSettings(dsn).with_password_command(COMMAND)` as \
-the first argument. |
+Spark's executors run the command for each connection. In Python the first argument is \
+`ConnectionSettings(dsn).with_password_command(COMMAND)`. |
 {}
 Only the command line has these options:
 
@@ -285,16 +288,16 @@ Only the command line has these options:
 | `--database NAME` | Replicate only this database of the file of `--config`, which has \
 [several](../how-to/many-databases.md). |
 | `--quiet` | Show only warnings and waits. |
-| `--log text`, `-v`, `--verbose` | Write the log to standard error instead, a line for each batch. |
+| `--log text`, `-v`, `--verbose` | Write the log, with a line for each batch, to standard error instead. |
 | `--log json` | Write each line of the log as a JSON object: `time`, `level`, `logger`, `message`, and the `event` \
 with its `figures`. |
 
-`logicalrep check` has the options of `replicate`, and `--print-sql`, which prints only the script.
+`logicalrep check` has the same options, and `--print-sql`, which prints only the SQL script.
 
 ## Settings of a table
 
-You can set these for a table in the file of `--config` or in the mapping of `config`: see
-[Settings by table](../how-to/table-settings.md). A mistake is `CONFIG_INVALID`, with its line.
+Set these for a table in the file of `--config`, or in the mapping of `config`: see [Configure single
+tables](../how-to/table-settings.md). A mistake raises `CONFIG_INVALID`, with its line.
 
 | setting | default | meaning |
 | --- | --- | --- |
@@ -302,10 +305,12 @@ You can set these for a table in the file of `--config` or in the mapping of `co
 
 
 def flag_of(name: str) -> str:
+    """Return the option of the command line with an argument's name."""
     return f"--{name.replace('_', '-')}"
 
 
 def page() -> str:
+    """Return the text of docs/reference/replicate-options.md."""
     lines = [
         f"| `{flag_of(name)}{f' {option.metavar}' if option.metavar else ''}` | {option.default} | {option.doc} |\n"
         for name, option in OPTIONS.items()
