@@ -16,36 +16,43 @@ from logicalrep_protocol.v1 import ReplicaIdentity
 
 
 class _Candidate(NamedTuple):
+    """A column that a Relation message may list: of the previous description, of the catalog, or dropped in between."""
+
     number: int
+    """The attribute number."""
     is_in_both: bool
-    """Whether both descriptions have the column. Then each message lists it, as a dropped column never returns."""
+    """Whether both descriptions have the column, so that every message lists it: a dropped column never returns."""
     is_new_and_current: bool
-    """Whether it is new, and the catalog still has it: a message without it is older than all columns after it."""
+    """Whether the column is new and in the catalog: a message without it was sent before all later columns existed."""
     is_new: bool
-    """Whether it was added after the previous description, and perhaps dropped again."""
+    """Whether the column was added after the previous description; it may be dropped again."""
     definition: tuple[str, int, int] | None
-    """Its name, type and modifier if its catalog row is unchanged; None if it may have had any."""
+    """The name, type and modifier of a column whose catalog row is unchanged; None if it may have had others."""
 
 
 class Matches(NamedTuple):
+    """The ways to match the first columns of a message."""
+
     total: int
-    """The number of ways, at most 2: more than one proves nothing."""
+    """The number of ways, counted up to 2: more than one proves nothing."""
     numbers: tuple[int, ...]
+    """The attribute numbers of one of the ways."""
 
 
 def match_columns(
     previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation
 ) -> tuple[int, ...] | None:
-    """Return the numbers of the columns that a Relation message lists; None unless exactly one match is possible.
+    """Return the attribute numbers of a Relation message's columns; None unless exactly one match is possible.
 
-    Messages list columns by ascending number. A column whose catalog row changed may have had any name in the meantime.
+    A message lists columns by ascending number. A column whose catalog row changed may have had any name meanwhile.
     """
-    # The key: how many columns of the message are matched, and whether a skipped column proves that the message is
-    # older than all later columns.
+    # The key of `matches`: the number of matched columns, and whether a column that the message omits proves that the
+    # message was sent before all later columns existed.
     matches = {(0, False): Matches(1, ())}
     for candidate in _candidates(previous_spec, catalog_table):
         extended: dict[tuple[int, bool], Matches] = {}
         for (count, is_older), prefix in matches.items():
+            # The message omits the candidate, or its next column is the candidate.
             steps = (
                 [] if candidate.is_in_both else [((count, is_older or candidate.is_new_and_current), prefix.numbers)]
             )
@@ -69,7 +76,7 @@ def _candidates(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[_
     definitions = {
         number: (name, type_id, modifier) for number, name, type_id, modifier in previous if number in unchanged
     }
-    # Columns that were added and dropped after the previous description.
+    # Columns that were added after the previous description, and are dropped in the catalog.
     transient_numbers = {number for number in catalog_table.dropped if number > highest} - previous_numbers
     return [
         _Candidate(
@@ -84,11 +91,13 @@ def _candidates(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[_
 
 
 def has_same_columns(previous_spec: TableSpec, current_spec: TableSpec) -> bool:
+    """Return whether no column changed, not even for a while."""
     previous, current = previous_spec.evidence, current_spec.evidence
     return (previous.columns, previous.columns_written) == (current.columns, current.columns_written)
 
 
 def unchanged_columns(previous_spec: TableSpec, current_spec: TableSpec) -> set[int]:
+    """Return the attribute numbers of the columns whose catalog rows nothing has written in between."""
     return {
         number for number, _ in {*previous_spec.evidence.columns_written} & {*current_spec.evidence.columns_written}
     }
@@ -97,11 +106,14 @@ def unchanged_columns(previous_spec: TableSpec, current_spec: TableSpec) -> set[
 def proven_key(
     previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation, numbers: dict[str, int]
 ) -> tuple[int, ...] | None:
-    """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if the key is not proven."""
+    """Return the key of the rows that follow a message, as attribute numbers; None without a key.
+
+    `numbers` are the attribute numbers of the message's columns, by name. Raises NeedsResync if the key is not proven.
+    """
     tables = previous_spec, catalog_table.table
     keys = [key_numbers(table) for table in tables]
     if relation.replica_identity == ReplicaIdentity.FULL.value:
-        # Such a message marks all columns as the key, not only the columns that identify a row.
+        # With REPLICA IDENTITY FULL a message marks every column as part of the key, and so hides the key.
         if keys[0] != keys[1]:
             raise NeedsResync("its key changed, and REPLICA IDENTITY FULL hides the key of changes")
         _refuse_changed_key(*tables)
@@ -110,7 +122,7 @@ def proven_key(
     for key in keys:
         if key is not None and set(key) == sent:
             return key
-    # The unique index of the key may have been dropped.
+    # The message marks no key, or only a part of one: the table had none, or its unique index was dropped.
     if not sent or catalog_table.has_unsent_key:
         for table, key in zip(tables, keys, strict=True):
             if key is None and not table.has_whole_old:
@@ -119,6 +131,7 @@ def proven_key(
 
 
 def _refuse_changed_key(previous_spec: TableSpec, current_spec: TableSpec) -> None:
+    """Raise NeedsResync if the key may have been another one for a while."""
     key = key_numbers(previous_spec)
     if key is None:
         return
@@ -132,6 +145,7 @@ def unchanged_key_indexes(previous_spec: TableSpec, current_spec: TableSpec) -> 
 
 
 def key_numbers(table: TableSpec) -> tuple[int, ...] | None:
+    """Return the attribute numbers of a description's key; None without a key."""
     if table.key is None:
         return None
     numbers = dict(zip(table.relation.names, table.attnums, strict=True))

@@ -1,13 +1,13 @@
-"""The decision after a schema change: which columns the rows have, or that replicate must reload the table.
+"""The decision after a schema change: under which description to write the next rows, or why to reload the table.
 
 PostgreSQL sends nothing for a statement such as ALTER TABLE. Before the table's next row it sends a Relation message
-with the names and types of the columns. The catalog has the numbers of the columns, which PostgreSQL never reuses.
+with the names and types of the columns. Only the catalog has their attribute numbers, which PostgreSQL never reuses.
 
 The functions compare three sources:
 
 - `previous_spec`: the last proven description, which is stored with the table;
 - `catalog_table`: the table in the catalog, and `current_spec`, its description;
-- `relations`: the Relation messages that PostgreSQL sent since the previous description.
+- `relations`: the Relation messages that PostgreSQL sent after the previous description.
 
 If the sources allow exactly one description of the rows, it is proven. Otherwise the table is reloaded.
 """
@@ -40,7 +40,10 @@ MAY_BE_UNLOGGED = "it has another file and may have been unlogged for a while, w
 
 
 def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied: Collection[int] = ()) -> str | None:
-    """Return why the catalog requires a reload; None without a reason. The table still has the `copied` partitions."""
+    """Return why the catalog requires a reload of the table; None if it does not.
+
+    `copied` are the OIDs of partitions whose rows are loaded, beside the partitions of `previous_spec`.
+    """
     current_spec = catalog_table.table
     previous, current = previous_spec.evidence, current_spec.evidence
     if (previous_spec.published, previous.published) != (current_spec.published, current.published):
@@ -65,6 +68,7 @@ def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied
 
 
 def _partition_reason(previous_spec: TableSpec, current_spec: TableSpec, copied: Collection[int]) -> str | None:
+    """Return why rows may have left the table with a partition: PostgreSQL sends no DELETE of these rows."""
     previous_oids = {oid for oid, _ in previous_spec.files}.union(copied, previous_spec.evidence.filled)
     if previous_oids - {oid for oid, _ in current_spec.files}:
         return "a partition was dropped or detached"
@@ -75,16 +79,16 @@ def _partition_reason(previous_spec: TableSpec, current_spec: TableSpec, copied:
 
 
 def _file_reason(previous_spec: TableSpec, current_spec: TableSpec) -> str | None:
-    """Return why rows may have changed unsent. PostgreSQL sends TRUNCATE of the table, but not of one partition."""
+    """Return why rows may have changed unsent: PostgreSQL sends no rewrite, and no TRUNCATE of a single partition."""
     previous_files = dict(previous_spec.files)
     previous, current = previous_spec.evidence, current_spec.evidence
     for oid, file in current_spec.files:
-        # The number of a partition's first file is the partition's OID.
+        # The first file of a new partition has the partition's OID as its number.
         if previous_files.get(oid, oid) == file:
             continue
         if oid != current_spec.relation.relation_id:
             return "a partition was truncated, or PostgreSQL rewrote its rows"
-        # ALTER TABLE writes rows of pg_attribute or pg_attrdef; TRUNCATE and VACUUM FULL do not.
+        # A rewrite by ALTER TABLE changes pg_attribute or pg_attrdef; TRUNCATE, which is sent, and VACUUM FULL do not.
         if dict(previous.written).get(oid) != dict(current.written)[oid]:
             return "PostgreSQL rewrote its rows"
         if not {*previous.logged} & {*current.logged}:
@@ -104,6 +108,7 @@ def _column_reason(previous_spec: TableSpec, current_spec: TableSpec) -> str | N
 
 
 def _are_stored_texts_valid(previous_parts: Collection[TypePart], current_parts: Collection[TypePart]) -> bool:
+    """Return whether stored texts of enum and composite types equal the server's under the current definitions."""
     common_types = {part.type_id for part in previous_parts} & {part.type_id for part in current_parts}
     previous, current = (
         {part[:2]: part for part in parts if part.type_id in common_types} for parts in (previous_parts, current_parts)
@@ -112,10 +117,10 @@ def _are_stored_texts_valid(previous_parts: Collection[TypePart], current_parts:
         current_part = current.get(identity)
         if current_part is None or current_part.label != part.label:
             return False
-        # No text has the name of an attribute: a new name is no new text.
+        # The text of a composite value has no attribute names, so a renamed attribute changes no text.
         if part.written != current_part.written and (part.label is not None or not part.number):
             return False
-    # Stored texts cannot have a new label. The text of each value has a new attribute.
+    # A new label is in no stored text. A new attribute is in the text of each value.
     return all(
         part.label is not None or not part.number for identity, part in current.items() if identity not in previous
     )
@@ -126,17 +131,19 @@ def proven_descriptions(
 ) -> list[tuple[SentRelation, TableSpec]]:
     """Return each Relation message with the description of the rows that follow it.
 
-    Raises NeedsResync unless exactly one is possible, NotProvenYetError if rows came under the parent's name.
+    Raises:
+        NeedsResync: a message allows no description, or more than one.
+        NotProvenYetError: rows came under the name of the table's partitioned parent; a later catalog decides.
     """
     reason = reason_to_load(previous_spec, catalog_table)
     if reason is None and any(relation.sent_as is not None for relation in relations):
         if catalog_table.is_partition:
-            # The next refresh finds that the table is no longer published by itself, or no longer a partition.
+            # A later refresh decides: the table is no longer published by itself, or no longer a partition.
             raise NotProvenYetError
         reason = "it was a partition for a while, and PostgreSQL sent its rows under another table's name"
     if reason is not None:
         raise NeedsResync(reason)
-    # Each message about a partition has a second message about the table itself.
+    # A message with a partition accompanies a message of the table itself, which has the description.
     return [
         (relation, _proven_description(previous_spec, catalog_table, relation))
         for relation in relations
@@ -145,7 +152,7 @@ def proven_descriptions(
 
 
 def latest_description(previous_spec: TableSpec, catalog_table: CatalogTable) -> TableSpec:
-    """Return the catalog's description for a copy that has all rows up to it."""
+    """Return the catalog's description with the copy's settings, for a copy that has all rows that precede it."""
     table = replace(
         catalog_table.table,
         settings=previous_spec.settings,
@@ -158,14 +165,15 @@ def latest_description(previous_spec: TableSpec, catalog_table: CatalogTable) ->
 
 
 def with_partitions_of(table: TableSpec, previous_spec: TableSpec) -> TableSpec:
-    """Return a description with the partitions of an earlier one: the copy lacks the rows of later partitions."""
+    """Return a description with the partitions of `previous_spec`: the copy lacks the rows of other partitions."""
     previous = previous_spec.evidence
     evidence = replace(table.evidence, written=previous.written, links=previous.links, filled=previous.filled)
     return replace(table, files=previous_spec.files, evidence=evidence)
 
 
 def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[int, SentRelation]:
-    # A table that is not partitioned has a file of its own.
+    """Return the first Relation message of each partition that a partitioned table did not have before, by its OID."""
+    # The OID of a table that is not partitioned is among its own files.
     files, messages = dict(table.files), dict[int, SentRelation]()
     for relation in relations if table.relation.relation_id not in files else ():
         if relation.partition is not None and relation.partition not in files:
@@ -174,6 +182,7 @@ def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[
 
 
 def with_filled_partitions(table: TableSpec, partitions: Collection[int]) -> TableSpec:
+    """Return a description that records the OIDs of partitions whose rows were sent; the same object if it has them."""
     evidence = table.evidence
     if {*partitions} <= {*evidence.filled}:
         return table
@@ -181,6 +190,7 @@ def with_filled_partitions(table: TableSpec, partitions: Collection[int]) -> Tab
 
 
 def _proven_description(previous_spec: TableSpec, catalog_table: CatalogTable, relation: SentRelation) -> TableSpec:
+    """Return the only description that a Relation message allows. Raises NeedsResync otherwise."""
     current_spec = catalog_table.table
     if previous_spec.protected:
         sent = current_spec.evidence.columns
@@ -236,6 +246,7 @@ def _proven_description(previous_spec: TableSpec, catalog_table: CatalogTable, r
 
 
 def _parts_of_new_types(previous_spec: TableSpec, catalog_table: CatalogTable) -> list[TypePart]:
+    """Return the parts of types that the table did not use before; of enum types, only the original labels."""
     known_types = {part.type_id for part in previous_spec.type_parts}
     new_parts = [part for part in catalog_table.table.type_parts if part.type_id not in known_types]
     return [part for part in new_parts if part.label is None or part[:2] in catalog_table.original_labels]

@@ -1,6 +1,6 @@
-"""The interface of table formats: a destination's tables in a format, and one stored table.
+"""The interface of table formats: `TableFormat` for all tables of a destination, `StoredTable` for one of them.
 
-The other packages of the pipeline use this interface alone. `opening` chooses the format of a destination.
+The other packages of the pipeline know tables only by this interface. `opening` chooses a destination's format.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class WriterError(LogicalRepError, RuntimeError):
-    """A commit that another replicate process wrote meanwhile."""
+    """A table to which another replicate process has committed since this process opened it."""
 
     code = "DESTINATION_HAS_WRITER"
 
 
 class ForeignTableError(LogicalRepError, RuntimeError):
-    """A table of another program, or a copy of another server's table."""
+    """A table that another program created, or that has the rows of another server."""
 
     code = "DESTINATION_DIFFERS"
 
 
 class LogDamagedError(LogicalRepError, RuntimeError):
-    """A table whose log or metadata cannot be read: replicate cannot commit to it."""
+    """A table with an unreadable log or metadata, to which replicate cannot commit."""
 
     code = "TABLE_LOG_DAMAGED"
 
 
 def application_id(system_identifier: int, timeline: int, load: str) -> str:
-    """Return the application id of a table's commits, which separates the LSNs of servers, timelines and loads."""
+    """Return the application id of a table's commits: LSNs are comparable only within one server, timeline and load."""
     return f"logicalrep/{system_identifier}/{timeline}/{load}"
 
 
@@ -60,46 +60,49 @@ class Position:
 
 @dataclass(frozen=True)
 class NewTable:
+    """The contents of a table after a load or a rename."""
+
     table: TableSpec
-    """The description of the table."""
     files: Sequence[DataFile]
+    """All data files, by paths in the table's folder."""
     position: Position
-    """The position of the files."""
     load: str
-    """The load that the rows begin with."""
+    """The id of the load, which no other load has."""
     keep_hours: float
-    """The hours for which old versions can be read."""
+    """The hours for which readers can open a version that was replaced."""
 
 
 class StoredTable(Protocol):
-    """A replicated table at a destination, open between commits; replicate alone changes its rows.
+    """A table at a destination, which a process opens once and then commits to; replicate alone changes its rows.
 
     `tests/pipeline/formats/test_every_format.py` checks each format.
 
-    **Threads.** One thread at a time calls the methods that commit or maintain: the loop's thread while the table
-    follows, the table's own thread while it catches up. Meanwhile other threads may read the attributes, `head` and
-    `applied`. So a commit replaces the dict `files`, and never changes a dict in place.
+    **Threads.** One thread at a time calls the methods that commit or maintain: while the table follows, the loop's
+    thread, or a thread for which the loop waits; while the table catches up, a thread of its own. Meanwhile other
+    threads may read the attributes, `head` and `applied`. So a commit replaces the dict `files`, and never changes a
+    dict in place.
 
-    **Atomic.** Each change is one commit, which exists as a whole or not at all: files, description, properties and
-    position. A commit is durable when the method returns; the checkpoint that names its version is saved later. All
-    files of a commit were written, and are durable, before the method is called.
+    **Atomic.** Each change of files, description, properties and position is one commit, which exists as a whole or
+    not at all. A commit is durable when the method returns; the checkpoint that names its version is saved later. The
+    caller has written all data files of the commit, durably, before the call.
 
-    **What survives.** `TableFormat.open` returns in another process the state of the last commit: `version`, `head`,
+    **What survives.** In another process `TableFormat.open` returns the state after the last commit: `version`, `head`,
     `load`, `table` with its skipped commits, `applied` of each application since the load, and `files`. Each file has
-    its path, size, rows, statistics, and
+    its path, size, number of rows, statistics, and
 
-    - its vector: without it, deleted rows reappear;
-    - its partition: without it, rows are merged into files of other partitions;
-    - its constants, the columns that the file itself lacks: without them, their values are lost. A format that hides
-      partitions has no constants.
+    - its deletion vector: without the vector, deleted rows reappear;
+    - its partition: without the partition, rows are merged into files of other partitions;
+    - its constants, the values of columns that the file itself lacks: without the constants, these values are lost. A
+      format that hides partitions has no constants.
 
-    **Errors.** After an error the attributes are the state of the last existing commit. A method that commits raises:
+    **Errors.** After an error the attributes have the state after the last commit that exists. A method that commits
+    raises:
 
     - WriterError: another replicate process has committed meanwhile. Each later call raises it too.
     - DamagedError: another program has changed the rows meanwhile.
-    - StorageError: the destination cannot be written; or the commit of an earlier call, whose answer was lost, exists;
-      or another program has committed without a change of the rows. In the last two cases the attributes are the state
-      of that commit, and the caller repeats the calls that it still needs.
+    - StorageError: the destination cannot be written; or the commit of an earlier call exists, although its answer was
+      lost; or another program has committed without a change of the rows. In the last two cases the attributes have the
+      state after that commit, and the caller repeats the calls that it still needs.
 
     Example:
         >>> stored = tables.open("public/orders")
@@ -110,43 +113,42 @@ class StoredTable(Protocol):
     storage: Storage
     folder: str
     version: int
-    """The version of the last commit."""
+    """The version of the last commit, a number that grows with each commit."""
     files: dict[str, DataFile]
     """The table's data files by path; a commit replaces the dict and never changes it in place."""
     load: str
-    """The load that the rows began with."""
+    """The id of the load that replaced all rows last."""
     table: TableSpec
-    """The description of the table."""
 
     @property
     def head(self) -> Head:
-        """The last commit; `version` and `commit` are consistent, also while another thread commits.
+        """The last commit, which a checkpoint stores; consistent even while another thread commits.
 
-        A checkpoint stores the head. No two commits of a table have the same `commit`, also after a restore.
+        No two commits of a table have the same `commit`, not even after a restore of the table.
         """
 
     def applied(self, application: str) -> Lsn | None:
-        """Return the LSN up to which the table has an application's commits; None without commits of the application.
+        """Return the LSN up to and including which the table has an application's commits; None if it has none.
 
-        The LSN decides which changes are applied after a start: a higher LSN would lose changes, and a lower LSN would
-        apply changes twice. Commits without a position do not change it.
+        After a start, changes after this LSN are applied: a higher LSN would lose changes, a lower LSN would apply
+        changes twice. A commit without a position does not change the LSN.
         """
 
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], position: Position) -> int:
-        """Add and remove files, and record the position, in one commit. Returns the version.
+        """Add and remove files, and record the position, in one commit; return the new version.
 
         Called for each batch of changes, in the order of their LSNs.
 
         Args:
             added: new files, or files of the table with another deletion vector.
-            removed: files of the table. A file that is in both stays, with its new vector.
-            position: the position of the files, which have no later commit of the server.
+            removed: files of the table. A file in both `added` and `removed` stays, with the vector of `added`.
+            position: the position of the table after the commit.
         """
 
     def exchange(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
-        """Replace files by files with the same rows, in one commit that tells other programs so.
+        """Replace files by files with the same rows, in one commit that is marked as a change of no row.
 
-        Called after a merge. Positions do not change.
+        Called after a merge. The position does not change.
         """
 
     def describe(
@@ -157,83 +159,89 @@ class StoredTable(Protocol):
         *,
         position: Position | None = None,
     ) -> None:
-        """Store another description of the table, in one commit; do nothing if the table has the description already.
+        """Store another description of the table in one commit; do nothing if the table has the description already.
 
-        Called before the first rows with other columns, and for other settings. From this commit on, the table has the
-        description's comments, partitions and the features that readers need.
+        Called before the first rows with other columns, and after a change of settings. From this commit on, the table
+        has the comments and the partitions of the description, and requires the features that its readers need.
 
         Args:
             table: the description.
             added: files with the description's columns, or files of the table with other statistics.
             removed: the files that `added` replaces.
-            position: the position of the files; None for the same rows.
+            position: the position of the table after the commit; None if no row changes.
         """
 
     def skip(self, skipped: Skipped, application: str) -> None:
         """Store a skipped commit of the server, with its LSN as the position, in one commit of the table.
 
-        The table never gets the rows of the skipped commit. The stored stop reason is removed. Called once for a
-        skipped commit; a repeated call does nothing.
+        The table never gets the changes of the skipped commit. The commit also removes the stored stop reason. Called
+        once for each skipped commit; a repeated call does nothing.
         """
 
     def write_stopped(self, reason: str) -> None:
-        """Store the stop reason, with its LSN, for readers; the next load, or `skip`, removes it.
+        """Store for readers why the table is stopped; the next load, or `skip`, removes the reason.
 
-        Called when the table stops; does nothing if the table has the reason already.
+        Called when the table stops. Does nothing if the table has the reason already.
+
+        Args:
+            reason: a text that also names the LSN of the table.
         """
 
     def set_retention(self, hours: float) -> None:
-        """Store the hours for which old versions can be read, unless they are stored: other programs respect them.
+        """Store the hours for which old versions can be read, so that the upkeep of other programs respects them.
 
-        Called once after `open`, before the first commit.
+        Called once after `open`, before the first commit. Does nothing if the table has these hours already.
         """
 
     def refuse_unknown_commits(self) -> None:
         """Raise the error of `commit` if the table has a commit that this process does not know.
 
-        Called after a file of the table was not found: another program's merge may have replaced it.
+        Called after a file of the table was not found, as another program's merge may have replaced the file.
         """
 
     def read_commit(self, version: int) -> str | None:
-        """Return `Head.commit` of a version; None if its entry was removed, or if the version never existed.
+        """Return the `Head.commit` of a version; None if the entry of the version was removed or never existed.
 
         Called after `open`, to compare with the last checkpoint.
         """
 
     def foreign_change(self, proven: int) -> str | None:
-        """Return how another program has changed the table after replicate's last commit; None without a change.
+        """Return how another program has changed rows or columns of the table; None if none has.
 
-        Called after `open`. A change of the rows or columns is never missed; upkeep is no change.
+        Called after `open`. Such a change is never missed. Upkeep, such as a merge of files, is no such change.
 
         Args:
-            proven: a version up to which no other program has changed the table; -1 if that is unknown.
+            proven: a version up to which no other program has changed the table; -1 if no such version is known.
         """
 
     @property
     def opens_slowly(self) -> bool:
-        """Whether the next open is slow without upkeep, after many commits; read before the process exits."""
+        """Whether the next `open` will be slow without upkeep, as after many commits; read before the process exits."""
 
     def is_upkeep_due(self, keep_hours: float) -> bool:
         """Return whether `maintain` has work; called between batches, so without I/O."""
 
     def is_upkeep_urgent(self, keep_hours: float) -> bool:
-        """Return whether upkeep has to run before further batches; called between batches, so without I/O."""
+        """Return whether `maintain` must run before further batches; called between batches, so without I/O."""
 
     def maintain(self, keep_hours: float) -> None:
-        """Do a small part of the due upkeep of the table's log and old files, so that batches need not wait long.
+        """Do a part of the due upkeep of the table's log and old files, small enough that batches need not wait long.
 
-        `keep_hours` are the hours for which old versions can be read, unless the limits of disk space are reached. The
-        files of the last version do not change: `pipeline/upkeep/` rewrites them. No file is deleted that the last
-        version needs, that a readable old version needs, or that another process writes for its next commit.
+        The files of the last version do not change: `pipeline/upkeep/` rewrites them. A file is not deleted if the last
+        version or a readable old version needs it, or if another process may be writing it for its next commit.
 
-        Raises DamagedError if a file of the last version is missing: nothing is deleted then.
+        Args:
+            keep_hours: the hours for which old versions can be read, unless the limits of disk space are reached.
+
+        Raises:
+            DamagedError: a file of the last version is missing. Nothing is deleted.
         """
 
 
 def last_application(stored: StoredTable, system_identifier: int, timeline: int) -> str | None:
-    """Return the application id of a server's last commit to a table, up to a timeline; None without a commit.
+    """Return the application id of a server's last commit to a table, on a timeline or an earlier one.
 
-    The table of another server, which a load replaces, has no such commit.
+    None if the table has no commit of the server: the rows are of another server.
     """
     for number in range(timeline, -1, -1):
         application = application_id(system_identifier, number, stored.load)
@@ -243,10 +251,10 @@ def last_application(stored: StoredTable, system_identifier: int, timeline: int)
 
 
 class TableFormat(Protocol):
-    """The tables of a destination in one format.
+    """The tables of a destination, which all have one format.
 
-    `schema/table_formats.py` has the abilities of the format. Any thread may call the methods, also concurrently for
-    different folders.
+    `schema/table_formats.py` has the abilities of the format. Several threads may call the methods at the same time,
+    each for another folder.
 
     Example:
         >>> tables = table_format(Storage("./lake"))
@@ -259,10 +267,10 @@ class TableFormat(Protocol):
         """Return the table in a folder at a version, by default the last version; None if it does not exist.
 
         Called at each start and after each load, and by readers; changes nothing. `StoredTable` specifies the state of
-        the returned table. An earlier version is for reading alone.
+        the returned table. An earlier version can only be read.
 
         Raises:
-            LogDamagedError: the table is damaged; it is never taken for an empty or a missing table.
+            LogDamagedError: the table is damaged. A damaged table never counts as empty or missing.
             ForeignTableError: the table belongs to another program.
             StorageError: the table cannot be read now.
         """
@@ -270,11 +278,11 @@ class TableFormat(Protocol):
     def replace(self, folder: str, new: NewTable, previous: StoredTable | None) -> StoredTable:
         """Create a table, or replace all rows, columns and properties of the previous table, in one commit.
 
-        Called when a load is complete, or a table is renamed. The new files may include files of the previous table,
-        and copies in this folder of another folder's files, with their vectors, partitions and constants. Readers see
-        the old rows until the commit, and old versions stay for the hours of the retention. A table that has the load
-        already is returned unchanged: an earlier call succeeded, and its answer was lost. Raises the errors of a
-        commit.
+        Called when a load is complete, and for a renamed table. The new files may include files of the previous table,
+        and files that were copied from another folder, with their vectors, partitions and constants. Readers see the
+        old rows until the commit; old versions can be read for `keep_hours`. If the table has the load already, it is
+        returned unchanged: an earlier call succeeded, and its answer was lost. Raises the errors of
+        `StoredTable.commit`.
 
         Args:
             folder: the table's folder.
@@ -290,9 +298,9 @@ class TableFormat(Protocol):
         return self.open(folder) is not None
 
     def remove(self, folder: str) -> None:
-        """Remove the table in a folder, with all of its files; a retry resumes after an error.
+        """Remove the table in a folder, with all of its files. After an error, a repeated call removes the rest.
 
-        Called by `drop`, and never while a process replicates.
+        Called by `logicalrep drop`, and never while a process replicates.
         """
         for path in self.storage.list(folder):
             self.storage.delete(path)
