@@ -1,4 +1,4 @@
-"""The model -> the text of every file of the generated package; writes no files."""
+"""The text of every file of the generated package, from the model; the caller writes the files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from codegen.model.places import Finding, SpecError
 from codegen.model.versions import View, unfiltered, views
 
 PACKAGE = "logicalrep_protocol"
-"""The name of logicalrep's own package."""
+"""The package that logicalrep's wheel contains; other projects name their own."""
 _RUFF = ["--isolated", "--quiet", "--no-cache", "--config=line-length=120", "--config=target-version='py311'"]
 _CHECK = ["check", "--fix", "--select=I,F401", "--ignore-noqa"]
 
@@ -35,12 +35,13 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
 
     Raises SpecError if code cannot be generated.
     """
-    every = tuple(protocols)
-    protocols = tuple(protocol for protocol in every if not protocol.package)
+    all_protocols = tuple(protocols)
+    # The protocols that share the top level of the package; each of the rest has a subpackage.
+    protocols = tuple(protocol for protocol in all_protocols if not protocol.package)
     messages = _with_blocks(protocols)
     versions = views(messages)
     texts = {"py.typed": "", "layouts.py": _layouts_module(protocols)}
-    for protocol in every:
+    for protocol in all_protocols:
         texts |= _own_package(protocol) if protocol.package else _version_modules(protocol)
     texts["versions.py"] = render("versions.py.j2", protocol=messages, versions=versions, package=PACKAGE)
     described, init_doc = _described(messages), _decoder_docstring(messages)
@@ -60,12 +61,12 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
 
 
 def emit_project(protocol: Protocol) -> dict[Path, str]:
-    """Return every file of another project's package by its path, formatted."""
+    """Return every file of another project's package by path, formatted. Raises SpecError as `emit`."""
     return formatted({f"{protocol.package}/py.typed": "", **_own_package(protocol)}, protocol.package)
 
 
 def _own_package(protocol: Protocol) -> dict[str, str]:
-    """Return the files of a protocol's separate package, in logicalrep's package or another project."""
+    """Return the unformatted files of a protocol with a package of its own: in logicalrep's, or of another project."""
     texts = {
         "__init__.py": render(
             "package_init.py.j2",
@@ -82,13 +83,13 @@ def _own_package(protocol: Protocol) -> dict[str, str]:
 
 
 def _version_modules(protocol: Protocol) -> dict[str, str]:
-    shown = views(protocol)
-    blocks = [(view.module, _blocks(view)) for view in shown]
-    return {f"{view.module}.py": _version_module(view, blocks[: view.version]) for view in shown}
+    versions = views(protocol)
+    blocks = [(view.module, _blocks(view)) for view in versions]
+    return {f"{view.module}.py": _version_module(view, blocks[: view.version]) for view in versions}
 
 
 def _tells_its_size(view: View, message: Message) -> bool:
-    """Return whether a message has its length among its first integers, or has only integers."""
+    """Return whether a reader knows a message's size from its first integers, as one is the length, or all it has."""
     for operation in lower(view, message.fields):
         if (isinstance(operation, Measure) and not operation.of) or (
             isinstance(operation, Constant) and operation.is_length
@@ -100,7 +101,7 @@ def _tells_its_size(view: View, message: Message) -> bool:
 
 
 def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
-    """Return layouts.py: the tables of all protocols, with the rows of all versions."""
+    """Return layouts.py: the layout tables of all protocols, each with the rows of all versions."""
     return render(
         "layouts.py.j2",
         protocols=protocols,
@@ -113,12 +114,12 @@ def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
 
 
 def package_of(protocol: Protocol) -> str:
-    """Return the package of a protocol's modules."""
+    """Return the dotted name of the package with a protocol's modules."""
     return protocol.package if protocol.is_alone else ".".join(filter(None, (PACKAGE, protocol.package)))
 
 
 def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
-    """Return the only protocol with blocks, which gets a Decoder. Raises SpecError unless there is exactly one."""
+    """Return the protocol with `blocks`, which gets a Decoder. Raises SpecError unless exactly one has blocks."""
     with_blocks = [protocol for protocol in protocols if protocol.has_decoder]
     if len(with_blocks) == 1:
         return with_blocks[0]
@@ -128,7 +129,8 @@ def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
 
 
 def _described(protocol: Protocol) -> list[tuple[Message, str, str]]:
-    """Return the messages that describe something, with the decoder's attribute and the number's type."""
+    """Return each message that describes a table or a type, with the Decoder's attribute of these descriptions, and the
+    Python type of their keys."""
     return [
         (message, taken.described(message.name), protocol.types[row.named_type].python)
         for message in protocol.messages
@@ -138,16 +140,16 @@ def _described(protocol: Protocol) -> list[tuple[Message, str, str]]:
 
 
 class _Session(NamedTuple):
-    """A version's sessions for type checkers."""
+    """A kind of session of a version, for an overload of Decoder."""
 
     messages: str
-    """The messages that the session can have."""
+    """The union of the messages' types, as Python source."""
     without: frozenset[str]
-    """The session facts that must not hold, as they allow more messages."""
+    """The session facts that do not hold in it, as they allow more messages."""
 
 
 def _sessions(versions: tuple[View, ...]) -> Iterator[tuple[int, _Session]]:
-    """Yield each version's sessions: first without messages of later versions, then with all."""
+    """Yield the kinds of sessions of each version: without the messages that a session fact adds, and with all."""
     for view in versions:
         later_messages: dict[str, list[str]] = {}
         for message in view.protocol.messages:
@@ -165,19 +167,23 @@ def _sessions(versions: tuple[View, ...]) -> Iterator[tuple[int, _Session]]:
 
 
 def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
-    """Return the names in the order of a sorted __all__: classes, then modules."""
+    """Return the names for __all__ as ruff sorts them: classes, then modules."""
     modules = [version.module for protocol in protocols for version in protocol.versions]
     return ["Decoder", *sorted([*modules, "versions"])]
 
 
-def _version_module(view: View, every: list[tuple[str, list[Block]]]) -> str:
-    """Return a version's module. `every` has the module and the classes of each version up to this one."""
+def _version_module(view: View, versions: list[tuple[str, list[Block]]]) -> str:
+    """Return the text of a version's module. `versions` are the modules and new classes of all versions up to it."""
     source, protocol = Source(view), view.protocol
     previous = protocol.versions[view.version - 2].module if view.version > 1 else ""
-    *earlier, (_, blocks) = every
+    *previous_versions, (_, blocks) = versions
     defined = [name for block in blocks for name in _exported(block)]
-    inherited = sorted({name for _, older in earlier for block in older for name in _exported(block)} - set(defined))
-    choices = {f"_{block.variable.upper()}": module for module, older in every for block in older if block.alternatives}
+    inherited = sorted(
+        {name for _, older in previous_versions for block in older for name in _exported(block)} - set(defined)
+    )
+    choices = {
+        f"_{block.variable.upper()}": module for module, older in versions for block in older if block.alternatives
+    }
     senders = sorted({sender for message in protocol.messages for sender in message.senders}, reverse=True)
     choices_of = choices_by_sender(view)
     structs = {sender: f"{sender}_message" if len(senders) > 1 else "message" for sender in senders}
@@ -231,8 +237,8 @@ def _module_docstring(protocol: Protocol, view: View, messages: list[Block], pre
     version = protocol.versions[view.version - 1]
     if len(protocol.versions) == 1:
         return docstring(protocol.doc, protocol.page, NOTICE)
-    brought = f", of {protocol.software} {version.server} and later" if version.server else ""
-    title = f"Protocol version {version.display_name}{brought}."
+    servers = f", of {protocol.software} {version.server} and later" if version.server else ""
+    title = f"Protocol version {version.display_name}{servers}."
     names = ", ".join(block.name for block in messages)
     own = f"New or changed: {names}. The rest equals {previous}." if previous else ""
     return docstring(title, version.doc, own, NOTICE)
@@ -266,7 +272,7 @@ def _decoder_docstring(protocol: Protocol) -> str:
 
 
 def _blocks(view: View) -> list[Block]:
-    """Return the classes that are new in this version; parts precede their users."""
+    """Return the classes that are new or changed in a version, each after the parts that it uses."""
     source = Source(view)
     layouts: list[Message | Part] = []
     own_parts = {part.name: part for part in view.own_parts}
@@ -283,12 +289,13 @@ def _blocks(view: View) -> list[Block]:
 
 
 def _exported(block: Block) -> list[str]:
+    """Return the names of a class, its alternatives and its enumerations."""
     own = [alternative.name for alternative in block.alternatives if alternative.is_own]
     return [block.name, *own, *(enumeration_name(operation.name) for operation in block.enumerations)]
 
 
 def _formats(block: Block) -> set[str]:
-    """Return the formats of all runs of integers, for reading and writing."""
+    """Return the `struct` formats of all runs of integers, for reading and writing."""
     formats: set[str] = set()
 
     def collect(items: tuple[Step, ...]) -> None:
@@ -308,7 +315,7 @@ def _formats(block: Block) -> set[str]:
 
 
 def formatted(texts: Mapping[str, str], package: str) -> dict[Path, str]:
-    """Return the files without unused imports, with sorted imports, and formatted."""
+    """Return the files as ruff writes them: formatted, with sorted imports and no unused ones. Raises RuntimeError."""
     from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
 
     ours = f"--config=lint.isort.known-first-party={['logicalrep_runtime', package]}"

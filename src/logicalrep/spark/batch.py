@@ -1,4 +1,4 @@
-"""`spark.read`: capture files in parallel, or the changes of a slot that stays where it is."""
+"""The reader of `spark.read`: of capture files in parallel, or of a slot without advancing it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from logicalrep.transactions.logs import warn
 
 @dataclass
 class File(InputPartition):
-    """A capture. It is one session, so one task reads it."""
+    """A capture file, which one task reads, as it has one session."""
 
     path: Path
 
 
 class BatchReader(PromptReader, DataSourceReader):
+    """Reads the committed changes of capture files, a partition for each, or of a slot, in one partition."""
+
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__()
         self._options = options
@@ -48,7 +50,7 @@ class BatchReader(PromptReader, DataSourceReader):
 
     @property
     def _slot_options(self) -> SourceOptions:
-        """The options for a slot: only peek reads a slot without moving it."""
+        """The options for reading a slot: only `peek` reads a slot without advancing it."""
         return replace(self._options, mode="peek", streaming=None)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -73,7 +75,7 @@ class BatchReader(PromptReader, DataSourceReader):
 
 
 def files(path: str) -> list[Path]:
-    """Return the captures of a path: a file, a folder, a pattern, or several of these with commas."""
+    """Return the captures of a path: a file, a folder, a pattern, or several with commas. Raises OptionError."""
     paths: list[Path] = []
     for part in (part.strip() for part in path.split(",")):
         part = part.removeprefix("file:")

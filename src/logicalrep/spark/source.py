@@ -18,7 +18,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
     `user`, `password` ...) and its environment, name the server. `table` selects one table in its own columns;
     without `table` the source returns the change feed. `mode` is auto, peek or walsender. `spark.read` also takes
     `path` (capture files), or `snapshot` (the rows of `table` at the start of the slot); without either, it reads
-    the slot and does not move it.
+    the changes of the slot and does not advance the slot.
 
     Raises, when a query starts:
         OptionError: an option is unknown, missing or invalid.
@@ -48,7 +48,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
         return relation_schema(relation, options.text_columns, catalog)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of captures, a snapshot's rows, or the slot by peek."""
+        """Return the reader of `spark.read`: for a snapshot's rows, for capture files, or for a slot."""
         options = self.read_source_options()
         if options.listen is not None:
             raise OptionError("option 'listen' is for readStream: a batch ends before Prometheus could scrape it")
@@ -62,7 +62,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return the reader of the slot."""
+        """Return the reader of `spark.readStream`, which the option `mode` selects."""
         options = self.read_source_options()
         if options.path is not None:
             raise OptionError("option 'path' is for spark.read; a stream reads a slot")
@@ -82,14 +82,14 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
         return AutoStreamReader(options, schema)
 
     def read_source_options(self) -> SourceOptions:
-        """Return the options with their types, and log the warnings about them."""
+        """Return the checked options with their types, and log warnings about the connection. Raises OptionError."""
         options = read_options(dict(self.options))
         warn(options.connection.warnings)
         return options
 
 
 class ConnectDataSource(LogicalRepDataSource):
-    """The source in a session of Spark Connect, whose server writes all options to its event log."""
+    """The source in a session of Spark Connect. Its server logs all options, so passwords among them are refused."""
 
     def read_source_options(self) -> SourceOptions:
         options = super().read_source_options()

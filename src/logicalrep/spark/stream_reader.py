@@ -1,4 +1,4 @@
-"""The base of a slot's stream readers: the driver's connection, the table, the sink's pace."""
+"""The base of the stream readers of a slot: the driver's connection, the table's identity, the pace of the batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 
 
 class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
-    """Stream reader of a slot; subclasses plan and read the batches."""
+    """A stream reader of a slot, in Spark's driver; subclasses plan the batches, and read them in executors."""
 
     def __init__(
         self,
@@ -35,7 +35,14 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         *,
         locks: bool = True,
     ) -> None:
-        """Use the state of `shared`, if given. With `locks`, a separate connection locks the slot between queries."""
+        """Create a reader.
+
+        Args:
+            options: the source's options.
+            schema: the columns of the stream.
+            shared: a reader of the same stream, whose connection and state this reader uses.
+            locks: whether a separate connection locks the slot between queries.
+        """
         super().__init__()
         self._options = options
         self._schema = schema
@@ -49,7 +56,7 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._table, self.driver, self._pace = shared._table, shared.driver, shared._pace
             self._commits = shared._commits
         self.position: WalPosition | None = None
-        """The newest offset known to be planned; None right after a start from a checkpoint."""
+        """The newest planned offset that this process knows; None right after a start from a checkpoint."""
         # The end of the WAL up to which Trigger.AvailableNow reads.
         self._target: Lsn | None = None
 
@@ -67,6 +74,7 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return self.driver.run(action)
 
     def _is_in_checkpoint(self, start: Lsn) -> bool:
+        """Return whether Spark's checkpoint has the batches before `start`."""
         # With AvailableNow Spark writes the checkpoint before it asks for the next batch.
         return self._target is not None or self._commits.has(start)
 
@@ -76,7 +84,7 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if self.driver.monitor is not None:
             self.driver.monitor.record_request()
         if start is None and self.position is None:
-            # Spark 4.0 and 4.1 ask so for a new query, before they call initialOffset.
+            # For a new query Spark 4.0 and 4.1 ask for a batch without a start, before they call initialOffset.
             self.run(lambda connection: ensure_slot(connection, self._options.needs))
 
     def _offset(self, position: WalPosition) -> Offset:

@@ -1,7 +1,7 @@
-"""Committed transactions from messages, without I/O and in little memory: streamed, partly rolled back or prepared.
+"""Committed transactions from a slot's messages, without a connection: whole, streamed in segments, or prepared.
 
-`Assembler` turns messages into transactions; `change_rows` turns messages into rows of the change feed. `named_rows`
-returns the rows of one message by column name.
+`Assembler` turns messages into transactions, and stores large ones in temporary files. `change_rows` turns the changes
+of a transaction into rows of the change feed. `named_rows` returns the rows of one change by column name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The assembler of transactions: messages in, committed transactions out, for any protocol version, without I/O.
+"""The assembler of transactions: messages in, committed transactions out, for every protocol version.
 
 A server may send a transaction whole, at its commit; in segments while it runs, between segments of other
-transactions and rollbacks of subtransactions; or at its PREPARE TRANSACTION, to be decided later. The assembler
-turns all of these into committed transactions, in the order of their commits.
+transactions and rollbacks of subtransactions; or at its PREPARE TRANSACTION, before it is committed or rolled back. The
+assembler turns all of these into committed transactions, in the order of their commits. It needs no connection, and
+does no I/O except temporary files for large transactions.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ from logicalrep_runtime.scalars import Lsn, Oid, TransactionId
 
 
 class Assembler:
-    """A converter of a slot's messages into transactions.
+    """A converter of a slot's messages into transactions, for one thread.
 
-    Close it, or use it as a context manager: undelivered changes may lie in temporary files. A message that raises
-    TransactionError leaves the assembler unchanged.
+    Close the assembler, or use it as a context manager: undelivered changes may be in temporary files. A message that
+    raises TransactionError leaves the assembler unchanged.
 
     Example:
         >>> with Assembler() as assembler:
@@ -72,24 +73,28 @@ class Assembler:
         """Create an assembler for a slot.
 
         Args:
-            hand_on_prepared: deliver a prepared transaction at once as PreparedTransaction, and its Decision later.
-                If false, it is held and delivered as a Transaction at its COMMIT PREPARED, or never.
-            after: the `position` of an earlier assembler, whose deliveries are left out.
-            relations: the earlier `relations`, so that only tables with a new description become schema changes.
-            memory_limit: the memory for the changes of all open transactions, in bytes; the rest is stored on disk.
-            directory: the folder for temporary files, by default the system's; not in memory (tmpfs).
+            hand_on_prepared: whether to return a prepared transaction at once, as PreparedTransaction, and its Decision
+                later. If false, the assembler holds the transaction until its COMMIT PREPARED, and returns a
+                Transaction; after ROLLBACK PREPARED it returns nothing.
+            after: the `position` of an earlier assembler; transactions that it has delivered are not returned again.
+            relations: the `relations` of the earlier assembler: only other descriptions count as schema changes.
+            memory_limit: the most memory for the changes of all open transactions, in bytes; the rest is on disk.
+            directory: the folder for temporary files, by default the system's; choose one on a disk, not a tmpfs.
         """
         self._area = SpillArea(memory_limit, directory)
         self._session_relations = Relations()
         self._deliveries = Deliveries(
             after or ResumeToken(), relations, self._session_relations, self._area, hand_on_prepared=hand_on_prepared
         )
+        # The streamed transactions that have not ended, by the xid of the top-level transaction.
         self.streams: dict[TransactionId, OpenTransaction] = {}
         # The transaction whose messages arrive: between Begin and Commit, Begin Prepare and Prepare, or in a segment.
         self._block: OpenTransaction | None = None
 
     def feed(self, message: AnyMessage, lsn: Lsn) -> tuple[Event, ...]:
         """Take the next message with its LSN; return the events that it completes, usually none.
+
+        An event is a transaction, a prepared transaction, its decision, or a message outside of transactions.
 
         Raises:
             TransactionError: the message is out of order.
@@ -98,9 +103,10 @@ class Assembler:
         return HANDLERS[message.tag](self, message, lsn)
 
     def feed_rows(self, arrived: UnboundRows) -> int:
-        """Take consecutive rows without `feed` for each; return the number of rows taken.
+        """Take consecutive row messages at once, instead of by one `feed` each; return the number of rows taken.
 
-        It stops at the first row that is out of order; `feed` raises the row's error. Raises OSError as `feed`.
+        The first row that is out of order, and all after it, are not taken: `feed` raises the error of that row. Raises
+        OSError as `feed` does.
         """
         block = self._block
         if block is None:
@@ -119,10 +125,9 @@ class Assembler:
         return len(rows)
 
     def committed_whole(self, descriptions: Iterable[RelationMessage | Type], end_lsn: Lsn) -> None:
-        """Take the descriptions of transactions that were sent whole and are read elsewhere, up to their end.
+        """Take the Relations and Types of whole transactions whose rows the caller reads itself, up to `end_lsn`.
 
-        The transactions are at or after `position`, and no other transaction or segment is open between their
-        messages.
+        The caller ensures that the transactions are at or after `position`, and that no transaction or segment is open.
         """
         for message in descriptions:
             if isinstance(message, Type):
@@ -132,15 +137,15 @@ class Assembler:
         self._deliveries.deliver(end_lsn)
 
     def take_keepalive(self, lsn: Lsn) -> None:
-        """Take a keepalive's LSN, before which the server has sent everything: `position` advances on an idle slot."""
+        """Advance `position` on an idle slot to the LSN of a keepalive, before which the server has sent everything."""
         if self._block is None:
             self._deliveries.deliver(lsn)
 
     def reconnect(self) -> None:
-        """Prepare for a new connection, which also needs a new Decoder.
+        """Drop the state of a lost connection; the new connection also needs a new Decoder.
 
-        The server sends partly received transactions from their start, Relations again, and perhaps delivered
-        transactions, which are left out.
+        On the new connection the server sends partly received transactions from their start, each Relation again, and
+        perhaps transactions that were delivered: the assembler does not return them again.
         """
         if self._block is not None and self._block.begin is not None:
             self._area.discard(self._block.log)
@@ -153,7 +158,7 @@ class Assembler:
 
     @property
     def position(self) -> ResumeToken:
-        """The position to resume from once all returned events are safe."""
+        """The position to resume from, once the caller has stored all returned events."""
         return self._deliveries.position
 
     @property
@@ -163,7 +168,7 @@ class Assembler:
 
     @property
     def described(self) -> dict[Oid, TableDescription]:
-        """The descriptions, by OID, for the next transaction that is sent whole."""
+        """The current descriptions, by OID: the next whole transaction may use them without a new Relation."""
         return self._session_relations.all()
 
     @property
@@ -172,7 +177,7 @@ class Assembler:
         return self._area.memory
 
     def close(self) -> None:
-        """Drop all undelivered changes."""
+        """Drop all undelivered changes, and delete their temporary files."""
         self._block = None
         self.streams.clear()
         self._area.close()
@@ -206,7 +211,7 @@ class Assembler:
 
     def _prepare(self, message: Prepare, lsn: Lsn) -> tuple[Event, ...]:
         if self._block is None:
-            # It has no changes: PostgreSQL 18 sends no Begin Prepare for it.
+            # For a prepared transaction without changes PostgreSQL 18 sends Prepare without Begin Prepare.
             empty = OpenTransaction(message.xid, self._area.open(), None)
             empty.is_new = not self._deliveries.is_known(message)
             return self._deliveries.prepare(empty, message)
@@ -227,7 +232,7 @@ class Assembler:
         stream = self.streams.get(message.xid)
         if message.first_segment:
             if stream is not None:
-                # The server starts it over after a reconnection; no other message announces that.
+                # After a reconnection the server sends the transaction from its start; only this flag announces it.
                 self._area.discard(stream.log)
             stream = self.streams[message.xid] = OpenTransaction(message.xid, self._area.open(), None)
         elif stream is None:
@@ -291,17 +296,17 @@ class Assembler:
 
     def _relation(self, message: RelationMessage, lsn: Lsn) -> tuple[Event, ...]:
         block = self._inside(message, lsn)
-        self._appear(block, message)
+        self._note_subtransaction(block, message)
         block.describe(self._session_relations.describe(message, block.relations))
         return ()
 
     def _type(self, message: Type, lsn: Lsn) -> tuple[Event, ...]:
-        self._appear(self._inside(message, lsn), message)
+        self._note_subtransaction(self._inside(message, lsn), message)
         self._session_relations.name_type(message)
         return ()
 
     def _origin(self, message: Origin, lsn: Lsn) -> tuple[Event, ...]:
-        # The documentation allows several, although no server sends them; the last one counts.
+        # The documentation allows several Origins, although no server sends them: the last one counts.
         self._inside(message, lsn).origin = message
         return ()
 
@@ -315,14 +320,14 @@ class Assembler:
                 raise refused(
                     message, lsn, block.xid, width_reason(len(row.kinds), str(relation), len(relation.columns))
                 )
-        self._appear(block, message)
+        self._note_subtransaction(block, message)
         self._add(block, message, lsn, relation)
         return ()
 
     def _truncate(self, message: Truncate, lsn: Lsn) -> tuple[Event, ...]:
         block = self._inside(message, lsn)
         relations = [self._find(block, message, relation_id, lsn) for relation_id in message.relation_ids]
-        self._appear(block, message)
+        self._note_subtransaction(block, message)
         block.note_truncate()
         for relation in relations:
             single = message if len(relations) == 1 else replace(message, relation_ids=(relation.relation_id,))
@@ -331,18 +336,19 @@ class Assembler:
 
     def _message(self, message: Message, lsn: Lsn) -> tuple[Event, ...]:
         if not message.transactional:
-            # Its LSN is the end of its record, unlike other changes' LSNs.
+            # Its LSN is the end of its WAL record; the LSN of any other change is the start.
             if message.message_lsn <= self._deliveries.resumed_at:
                 return ()
             self._deliveries.deliver(message.message_lsn)
             return (NonTransactionalMessage(lsn=lsn, message=message),)
-        # It names the top-level transaction even if a subtransaction wrote it, so it reveals no subtransaction.
+        # The message has the xid of the top-level transaction even if a subtransaction wrote it.
         self._add(self._inside(message, lsn), message, lsn, None)
         return ()
 
-    def _appear(
+    def _note_subtransaction(
         self, block: OpenTransaction, message: RelationMessage | Type | Insert | Update | Delete | Truncate
     ) -> None:
+        """Record where a subtransaction of a streamed transaction begins: its rollback removes changes from there."""
         if block.relations is not None:
             subxid = getattr(message, "xid", None)
             if subxid is not None:
@@ -375,7 +381,7 @@ class Assembler:
             raise refused(message, lsn, self._block.xid, "comes before the end of the transaction or stream segment")
 
 
-# Each takes the messages of its tag.
+# The methods of `feed`, by the tag of the messages that they take.
 HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
     "B": Assembler._begin,
     "b": Assembler._begin,
