@@ -1,4 +1,4 @@
-"""The command `python -m codegen docs`: compares a page with the spec."""
+"""The command `python -m codegen docs`: compares pages with the spec."""
 
 from __future__ import annotations
 
@@ -22,23 +22,30 @@ AGREES, DIFFERS, UNREADABLE = 0, 1, 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "page", type=Path, metavar="PAGE", help="a documentation page, HTML or DocBook, or a part of one"
+        "pages",
+        nargs="+",
+        type=Path,
+        metavar="PAGE",
+        help="a documentation page, HTML or DocBook, or a part of one",
     )
     parser.add_argument(
         "--version",
         type=int,
         metavar="N",
-        help="the version of the protocol that the page's release introduced last; the newest by default",
+        help="the version of the protocol that the pages' release introduced last; the newest by default",
     )
     add_spec(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command. Exit code: 0 agrees, 1 differs, 2 no such page or version. Raises SpecError."""
+    """Run the command. Exit code: 0 all agree, 1 a page differs, 2 no such page or version. Raises SpecError."""
+    protocols = load(options.spec)
+    return max(_run_page(path, protocols, options.version) for path in options.pages)
+
+
+def _run_page(path: Path, protocols: tuple[Protocol, ...], version: int | None) -> int:
     try:
-        protocols = load(options.spec)
-        page = read_page(options.page, listed(protocols))
-        return _compare(page, protocols, options.version)
+        return _compare(read_page(path, listed(protocols)), protocols, version)
     except DocPageError as error:
         print(error, file=sys.stderr)
         return UNREADABLE

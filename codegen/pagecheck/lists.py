@@ -15,7 +15,7 @@ from codegen.pagecheck.page import Term, TermList
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.shared import ROOT, relative
 
-_NOTATION = Place(relative(ROOT / "codegen" / "spec" / "notation.py"), 1)
+_NOTATION = Place(relative(ROOT / "codegen" / "model" / "notation.py"), 1)
 _EXAMPLES = re.compile(r"\bEg\. ([^.]*)\.")
 
 

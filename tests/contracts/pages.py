@@ -9,7 +9,7 @@ PAGES = sorted(
     for pattern in (
         "*.md",
         "docs/**/*.md",
-        "spec/*.md",
+        "spec/**/*.md",
         "native/*.md",
         "codegen/*.md",
         "examples/*.md",

@@ -1,7 +1,6 @@
-"""Pages for the tests: the documentation's, where they are at hand, and others drawn up from the spec's layouts.
+"""Pages for the tests: the documentation's, and others drawn up from the spec's layouts.
 
-The drawn pages have the markup of several releases and descriptions that are made of the fields' names, so that the
-tests run anywhere and hold nothing of the documentation's prose.
+The drawn pages have the markup of several releases, and descriptions that are made of the fields' names.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow, Layout, la
 from tests.codegen.diff.specs import PROTOCOLS
 from tests.conftest import ROOT
 
-PAGES = ROOT.parent / "shared" / "docs"
+PAGES = ROOT / "spec" / "pages"
 PAGE_18 = PAGES / "postgresql-18-logicalrep-message-formats.html"
 TYPES_18 = PAGES / "postgresql-18-message-data-types.html"
 ERROR_FIELDS_18 = PAGES / "postgresql-18-error-fields.html"

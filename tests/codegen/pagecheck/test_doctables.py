@@ -30,10 +30,6 @@ from tests.codegen.pagecheck.pages import (
     draw,
 )
 
-DEBIAN_PAGE_15 = Path("/usr/share/doc/postgresql-doc-15/html/protocol-logicalrep-message-formats.html")
-
-needs_pages = pytest.mark.skipif(not PAGE_18.exists(), reason=f"there is no {PAGE_18}")
-
 SMALL_PAGE = """\
 <sect1 id="formats">
 <title>Formats</title>
@@ -148,7 +144,6 @@ def test_tables_within_a_message_know_what_introduces_them() -> None:
     ]
 
 
-@needs_pages
 def test_the_page_of_18() -> None:
     page = read_page(PAGE_18)
     assert len(page.messages) == 20
@@ -186,7 +181,6 @@ def test_the_page_of_18() -> None:
     ]
 
 
-@needs_pages
 def test_the_replication_page_of_15() -> None:
     page = read_page(REPLICATION_PAGE_15)
     assert [
@@ -202,17 +196,9 @@ def test_the_replication_page_of_15() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.skipif(not DEBIAN_PAGE_15.exists(), reason="postgresql-doc-15 is not installed")
-def test_the_page_of_15() -> None:
-    page = read_page(DEBIAN_PAGE_15)
-    assert (len(page.messages), sum(len(entry.rows) for entry in page.messages)) == (20, 114)
-    assert len(message(page, "Stream Abort").rows) == 3
-
-
 # -- fragments ---------------------------------------------------------------------------------------------------------
 
 
-@needs_pages
 def test_the_fragments() -> None:
     fragments = {}
     for path in FRAGMENTS:
