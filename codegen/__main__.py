@@ -1,4 +1,4 @@
-"""The generator's command line: `python -m codegen regen | check | docs | diff | reference | vectors`."""
+"""The generator's command line: `python -m codegen regen | check | docs | diff | fuzz | reference | vectors`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 import sys
 from pathlib import Path
 
-from codegen import diff, vectors
+from codegen import diff, fuzz, vectors
 from codegen import pagecheck as docs
 from codegen.emit.package import PACKAGE, emit, emit_project
 from codegen.emit.rendering import MARK
@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, module, text in (
         ("docs", docs, "compare a page of PostgreSQL's documentation with the spec"),
         ("diff", diff, "print what changed in the spec for whoever uses the protocol"),
+        ("fuzz", fuzz, "search for specs that the checker accepts and whose package is wrong"),
         ("reference", reference, "write the reference, a static site"),
         ("vectors", vectors, "write test vectors for other implementations, as JSON"),
     ):

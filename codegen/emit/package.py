@@ -35,6 +35,11 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
 
     Raises SpecError if code cannot be generated.
     """
+    return formatted(emitted(protocols), PACKAGE)
+
+
+def emitted(protocols: Iterable[Protocol]) -> dict[str, str]:
+    """Return the files of `emit`, not formatted."""
     all_protocols = tuple(protocols)
     # The protocols that share the top level of the package; each of the rest has a subpackage.
     protocols = tuple(protocol for protocol in all_protocols if not protocol.package)
@@ -57,12 +62,17 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     exported = _package_exports(protocols)
     texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=exported, package=PACKAGE)
     texts |= emit_columnar(versions, PACKAGE)
-    return formatted({f"{PACKAGE}/{name}": text for name, text in texts.items()}, PACKAGE)
+    return {f"{PACKAGE}/{name}": text for name, text in texts.items()}
 
 
 def emit_project(protocol: Protocol) -> dict[Path, str]:
     """Return every file of another project's package by path, formatted. Raises SpecError as `emit`."""
-    return formatted({f"{protocol.package}/py.typed": "", **_own_package(protocol)}, protocol.package)
+    return formatted(project_emitted(protocol), protocol.package)
+
+
+def project_emitted(protocol: Protocol) -> dict[str, str]:
+    """Return the files of `emit_project`, not formatted."""
+    return {f"{protocol.package}/py.typed": "", **_own_package(protocol)}
 
 
 def _own_package(protocol: Protocol) -> dict[str, str]:

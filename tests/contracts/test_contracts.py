@@ -35,6 +35,8 @@ ABOVE = {
     "logicalrep": {"logicalrep_protocol", "reader"},
     "error_codes": set(),
     "codegen": set(),
+    "fuzz": {"codegen", "logicalrep_runtime"},
+    "codegen.__main__": {"fuzz"},
 }
 FOREIGN = {
     "logicalrep_runtime": {"construct", "numba", "numpy", "pyarrow", "llvmlite"},
@@ -67,11 +69,17 @@ FOREIGN = {
     "logicalrep": set(),
     "error_codes": set(),
     "codegen": {"jinja2", "markupsafe", "ruff", "yaml"},
+    "fuzz": {"numpy", "pyarrow"},
+    "codegen.__main__": set(),
 }
 
 
 def _part(module: str) -> str:
     """The package of a module, or the sub-package of one of `logicalrep`."""
+    if module.startswith("codegen.fuzz"):
+        return "fuzz"
+    if module == "codegen.__main__":
+        return module
     top, _, rest = module.partition(".")
     return rest.partition(".")[0] or top if top == "logicalrep" else top
 

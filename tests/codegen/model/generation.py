@@ -29,7 +29,7 @@ def run_generated(
     for path, text in emit_unformatted(protocols).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
-    first = "import tests.codegen.interpreted\n" if kernels == "interpreted" else ""
+    first = "import codegen.fuzz.interpreted\n" if kernels == "interpreted" else ""
     result = subprocess.run(
         [sys.executable, "-c", first + program],
         input=given,

@@ -1,4 +1,4 @@
-"""The access to memory of kernels in Python, each index checked: kernels run as they are written, without a compilation.
+"""The access to memory of kernels in Python, each index checked: kernels run as written, without a compilation.
 
 Imported before anything in columns, it stands in for `logicalrep_runtime.columnar.memory` and `utf8`, which write
 instructions. A kernel of a changed spec is tried in a second so, where its compilation takes a dozen.
@@ -99,7 +99,9 @@ def _module(name: str, **names: Any) -> None:
     vars(sys.modules[name]).update(names)
 
 
-_integers = {f"{'' if signed else 'u'}int{8 * width}": _load(width, signed) for width in (1, 2, 4) for signed in (0, 1)}
+_integers = {
+    f"{'' if signed else 'u'}int{8 * width}": _load(width, signed) for width in (1, 2, 4) for signed in (False, True)
+}
 _int64 = _load(8, True)
 _module(
     "logicalrep_runtime.columnar.memory",

@@ -1,0 +1,388 @@
+"""One spec, from its files to messages: everything that reads or writes its bytes must agree with the oracle."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import random
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from codegen.emit.package import PACKAGE, emitted, project_emitted
+from codegen.fuzz.columns import batches
+from codegen.fuzz.oracle import Oracle, RefusedError, Values
+from codegen.fuzz.specs import Spec, complete, write
+from codegen.model.places import Finding, SpecError
+from codegen.model.reader import load, load_project
+
+_MESSAGES = 3
+"""Messages of each kind for each state of a session."""
+_STATES = 4
+"""Combinations of session facts."""
+_MUTATIONS = 3
+"""Mutated copies of each message."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A disagreement."""
+
+    check: str
+    summary: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What became of a spec."""
+
+    faults: list[Fault]
+    refused: list[Finding] = dataclasses.field(default_factory=list)
+    """The checker's findings."""
+    messages: int = 0
+
+
+class _HangError(BaseException):
+    """A spec that takes too long."""
+
+
+def hang(*_: object) -> None:
+    """End the examination of a spec, as the handler of a signal."""
+    raise _HangError
+
+
+def examine(spec: Spec, folder: Path, seed: str) -> Examination:
+    """Generate a spec's package into an empty folder and use it."""
+    write(spec, folder / "spec")
+    spec = complete(spec)
+    try:
+        if spec["columns"]:
+            texts, package = emitted(load(folder / "spec")), PACKAGE
+        else:
+            project = load_project(folder / "spec")
+            texts, package = project_emitted(project), project.package
+    except SpecError as error:
+        unplaced = [finding for finding in error.findings if finding.place.line < 1 or finding.place.column < 1]
+        faults = [Fault("finding", "has no line or column", str(finding)) for finding in unplaced]
+        return Examination(faults, error.findings)
+    except _HangError:
+        return Examination([Fault("generator", "takes too long")])
+    except Exception as error:
+        return Examination([_crash("generator", error)])
+    for name, text in texts.items():
+        (folder / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "out" / name).write_text(text, encoding="utf-8")
+    run = _Run(spec, seed)
+    try:
+        with _imported(folder / "out", package) as module:
+            run.package(module, package)
+    except _HangError:
+        run.faults.append(Fault("package", "takes too long"))
+    except Exception as error:
+        run.faults.append(_crash("import", error))
+    return Examination(run.faults, [], run.messages)
+
+
+def _crash(check: str, error: BaseException) -> Fault:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    summary = f"{type(error).__name__} in {Path(last.filename).name}:{last.name}: {error}"
+    return Fault(check, summary, "".join(traceback.format_exception(error)[-4:]).strip())
+
+
+@contextmanager
+def _imported(folder: Path, package: str) -> Iterator[ModuleType]:
+    """Import a package from a folder for a while."""
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield importlib.import_module(package)
+    finally:
+        sys.path.remove(str(folder))
+        for name in [name for name in sys.modules if name.split(".")[0] == package]:
+            del sys.modules[name]
+
+
+class _Run:
+    def __init__(self, spec: Spec, seed: str) -> None:
+        self.spec = spec
+        self.seed = seed
+        self.faults: list[Fault] = []
+        self.messages = 0
+
+    def package(self, module: ModuleType, package: str) -> None:
+        """Examine every version, and batches if the package has them."""
+        facts = list(_states(self.spec))
+        facts = random.Random(self.seed).sample(facts, min(_STATES, len(facts)))
+        drawn: dict[int, list[tuple[str, bytes, Values, Mapping[str, Any]]]] = {}
+        for version in self.spec["protocol"]["versions"]:
+            drawn[version] = []
+            versioned = importlib.import_module(f"{package}.v{version}")
+            senders = sorted({sender for title in self.spec["layouts"] for sender in _senders(self.spec, title)})
+            examined = _Version(self, module, versioned, version, two_way=len(senders) > 1)
+            for sender, state in product(senders, facts):
+                drawn[version] += examined.session(sender, state)
+        if self.spec["columns"]:
+            columnar = importlib.import_module(f"{package}.columnar")
+            self.guarded("columns", lambda: self.faults.extend(
+                Fault("columns", summary, detail) for summary, detail in batches(self.spec, columnar, module, drawn)
+            ))  # fmt: skip
+
+    def guarded(self, check: str, action: Callable[[], object]) -> None:
+        """Run a check; an exception is a fault."""
+        try:
+            action()
+        except Exception as error:
+            self.faults.append(_crash(check, error))
+
+
+def _states(spec: Spec) -> Iterator[dict[str, Any]]:
+    """Yield the combinations of session facts."""
+    session = spec["protocol"]["session"]
+    choices = [list(keys["values"]) if "values" in keys else [False, True] for keys in session.values()]
+    for values in product(*choices):
+        yield dict(zip(session, values, strict=True))
+
+
+def _senders(spec: Spec, title: str) -> tuple[str, ...]:
+    layout = spec["layouts"][title]
+    sender = layout.get("from", "server")
+    return () if "part of" in layout else ("server", "client") if sender == "both" else (sender,)
+
+
+class _Everything(dict[Any, Any]):
+    """Descriptions of all objects."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+class _Version:
+    """The module of a version."""
+
+    def __init__(self, run: _Run, package: ModuleType, module: ModuleType, version: int, *, two_way: bool) -> None:
+        self.run = run
+        self.package = package
+        self.module = module
+        self.version = version
+        self.two_way = two_way
+        self.oracle = Oracle(run.spec, version)
+        self.decode_error = importlib.import_module("logicalrep_runtime.errors").DecodeError
+        self.construct_error = importlib.import_module("construct").ConstructError
+        self.walk = importlib.import_module("logicalrep_runtime.layout_walk").walk
+        self.layouts = importlib.import_module(f"{package.__name__}.layouts").X
+        self.arguments = inspect.signature(module.parse).parameters
+
+    def session(self, sender: str, facts: Mapping[str, Any]) -> list[tuple[str, bytes, Values, Mapping[str, Any]]]:
+        """Examine the messages of one side in one state; return them."""
+        drawn = []
+        state = "".join(map(str, facts.values()))
+        for title, number in product(self.oracle.messages(sender, facts), range(_MESSAGES)):
+            draw = random.Random(f"{self.run.seed}.{self.version}.{sender}.{state}.{title}.{number}")
+            try:
+                data, values = self.oracle.draw(title, facts, draw)
+            except RefusedError:
+                continue
+            self.run.messages += 1
+            shown = f"{title} of the {sender} in version {self.version} with {dict(facts)}: {data[:60].hex(' ')}"
+            for check in (self.written, self.read):
+                try:
+                    check(title, data, values, sender, facts, shown)
+                except Exception as error:
+                    self.run.faults.append(_crash(check.__name__, error))
+            for _ in range(_MUTATIONS):
+                mutated = _mutated(data, draw)
+                try:
+                    self.mutated(mutated, sender, facts, f"mutated {title}, {shown} to {mutated[:60].hex(' ')}")
+                except Exception as error:
+                    self.run.faults.append(_crash("mutated", error))
+            if sender == "server":
+                drawn.append((title, data, values, facts))
+        return drawn
+
+    def fault(self, check: str, summary: str, detail: str) -> None:
+        self.run.faults.append(Fault(check, summary, detail))
+
+    def class_of(self, title: str) -> Any:
+        return getattr(self.module, title)
+
+    def object_of(self, title: str, values: Values) -> Any:
+        """Return the message or part with the values."""
+        rows = {next(iter(row)): row for row in self.run.spec["layouts"][title]["fields"]}
+        arguments = {}
+        for name, value in values.items():
+            part = rows[name][name] if name in rows else ""
+            if part in self.run.spec["layouts"] and value is not None:
+                is_list = isinstance(value, tuple)
+                value = tuple(self.object_of(part, item) for item in value) if is_list else self.object_of(part, value)
+            arguments[name] = value
+        return self.class_of(title)(**arguments)
+
+    def written(
+        self, title: str, data: bytes, values: Values, sender: str, facts: Mapping[str, Any], shown: str
+    ) -> None:
+        """Both writers give the oracle's bytes."""
+        message = self.object_of(title, values)
+        if (built := message.build()) != data:
+            self.fault("build", "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
+        named = {name: fact for name, fact in facts.items() if isinstance(fact, bool)}
+        if (built := message.struct.build(message, **named)) != data:
+            self.fault("Struct.build", "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
+
+    def read(self, title: str, data: bytes, values: Values, sender: str, facts: Mapping[str, Any], shown: str) -> None:
+        """All readers give the oracle's attributes."""
+        readings = self.oracle_readings(data, sender, facts)
+        if [name for name, _ in readings] != [title]:
+            self.fault("oracle", "several messages have these bytes", f"{shown}\n{readings}")
+            return
+        if readings[0][1] != values:
+            self.fault("oracle", "reads other values than it wrote", f"{shown}\n{values}\n{readings}")
+            return
+        self.agree(data, readings, sender, facts, shown)
+
+    def mutated(self, data: bytes, sender: str, facts: Mapping[str, Any], shown: str) -> None:
+        """All readers accept and refuse the same bytes."""
+        readings = self.oracle_readings(data, sender, facts)
+        if len(readings) > 1:
+            self.fault("oracle", "several messages have these bytes", f"{shown}\n{readings}")
+        else:
+            self.agree(data, readings, sender, facts, shown)
+
+    def oracle_readings(self, data: bytes, sender: str, facts: Mapping[str, Any]) -> list[tuple[str, Values]]:
+        """Return the messages that the bytes may be."""
+        readings = []
+        for title in self.oracle.messages(sender, facts):
+            try:
+                readings.append((title, self.oracle.read(title, data, facts)))
+            except RefusedError:
+                continue
+        return readings
+
+    def agree(
+        self, data: bytes, readings: list[tuple[str, Values]], sender: str, facts: Mapping[str, Any], shown: str
+    ) -> None:
+        """Compare every reader with the oracle's reading; no reading means that the bytes are illegal."""
+        wanted = readings[0] if readings else None
+        for check, read in self.readers(data, sender, facts):
+            try:
+                message = read()
+            except (self.decode_error, self.construct_error) as error:
+                if wanted is not None:
+                    self.fault(check, "refuses right bytes", f"{shown}\n{error}")
+                elif "decoders" in str(error):
+                    self.fault(check, "does not say what is wrong", f"{shown}\n{error}")
+                continue
+            except Exception as error:
+                self.run.faults.append(dataclasses.replace(_crash(check, error), detail=f"{shown}\n{error!r}"))
+                continue
+            if message is None and wanted is None:
+                continue
+            if message is None:
+                self.fault(check, "refuses right bytes", shown)
+            elif isinstance(message, bytes):
+                if message != data:
+                    self.fault(check, "has other bytes", f"{shown}\n{message.hex(' ')}")
+                elif wanted is None:
+                    self.fault(check, "accepts wrong bytes", shown)
+            elif wanted is None:
+                self.fault(check, "accepts wrong bytes", f"{shown}\n{message}")
+            elif (type(message).__name__, _plain(message)) != wanted or not _same_types(_plain(message), wanted[1]):
+                self.fault(check, "reads other values", f"{shown}\n{message}\nwanted {wanted}")
+
+    def readers(self, data: bytes, sender: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+        arguments = {**facts, "sender": sender}
+        accepted = {name: arguments[name] for name in self.arguments if name in arguments}
+        yield "parse", lambda: self.module.parse(data, **accepted)
+        own = (
+            vars(self.module).get(name) for name in ("native_read", "native_read_of_server", "native_read_of_client")
+        )
+        if any(own):
+            yield "parse without native", lambda: self.without_native(data, accepted)
+        struct = getattr(self.module, f"{sender}_message" if self.two_way else "message")
+        yield "Struct.parse", lambda: struct.parse(data, **facts)
+        yield (
+            "walk",
+            lambda: b"".join(
+                step.data
+                for step in self.walk(self.layouts, self.version, data, facts=facts, sender=sender, strict=True)
+            ),
+        )
+        if not self.run.spec["columns"]:
+            yield "Session", lambda: self.conversation(facts).decode(data, sender=sender)
+        elif sender == "server":
+            yield "Decoder", lambda: self.decoder(facts).decode(data)
+
+    def without_native(self, data: bytes, accepted: dict[str, Any]) -> Any:
+        names = [name for name in vars(self.module) if name.startswith("native_read")]
+        native = {name: getattr(self.module, name) for name in names}
+        try:
+            vars(self.module).update(dict.fromkeys(native))
+            return self.module.parse(data, **accepted)
+        finally:
+            vars(self.module).update(native)
+
+    def conversation(self, facts: Mapping[str, Any]) -> Any:
+        session = self.package.Session(self.version)
+        session.facts.update(facts)
+        # A constant may show the version, so a session reads the bytes of others.
+        session.parsers = {self.version: session.parsers[self.version]}
+        return session
+
+    def decoder(self, facts: Mapping[str, Any]) -> Any:
+        decoder = self.package.Decoder(self.version)
+        for name, value in facts.items():
+            setattr(decoder, name, value)
+        places = [keys["place"] for keys in self.run.spec["layouts"].values() if "place" in keys]
+        assert places
+        return _AnyPlace(decoder)
+
+
+class _AnyPlace:
+    """A decoder that is where the message may come."""
+
+    def __init__(self, decoder: Any) -> None:
+        self._decoder = decoder
+
+    def decode(self, data: bytes) -> Any:
+        if data[:1] == b"Z":
+            self._decoder.block = "stream"
+        return self._decoder.decode(data)
+
+
+def _plain(value: Any) -> Any:
+    """Return a message's or a part's values by their names."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return value
+
+
+def _same_types(actual: Any, wanted: Any) -> bool:
+    """Return whether values have the types that the oracle has, or subclasses."""
+    if isinstance(wanted, dict):
+        return all(_same_types(actual[name], value) for name, value in wanted.items())
+    if isinstance(wanted, tuple):
+        return all(map(_same_types, actual, wanted))
+    return isinstance(actual, type(wanted)) and isinstance(actual, bool) == isinstance(wanted, bool)
+
+
+def _mutated(data: bytes, draw: random.Random) -> bytes:
+    kind, at = draw.randrange(5), draw.randrange(len(data))
+    changed = draw.choice([0, 1, 2, 127, 128, 255, *b"ABCKLNOP", draw.randrange(256)])
+    if kind == 0:
+        return data[:at]
+    if kind == 1:
+        return data + draw.randbytes(draw.randint(1, 3))
+    if kind == 2:
+        return data[:at] + data[at + 1 :]
+    if kind == 3 and at:
+        return data[: at - 1] + (b"\xff" * 8)[: len(data) - at + 1] + data[at + 7 :]
+    return data[:at] + bytes((changed,)) + data[at + 1 :]
