@@ -104,7 +104,8 @@ class Setting:
 
     def _command(self, storage: Path, *more: str) -> list[str]:
         command = [sys.executable, "-P", "-m", "logicalrep.cli.main", "replicate", "--dsn", self.server.dsn]
-        return [*command, "--to", str(storage), *more]
+        # A second --engine replaces the first.
+        return [*command, "--to", str(storage), "--engine", "spark", *more]
 
 
 def _wait_until_idle(pid: int) -> None:

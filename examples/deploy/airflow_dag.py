@@ -18,7 +18,7 @@ with DAG(
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(minutes=5), "pool": "default_pool"},
 ) as hourly:
-    BashOperator(task_id="replicate", bash_command=f"logicalrep replicate {PLACE} --engine local --once")
+    BashOperator(task_id="replicate", bash_command=f"logicalrep replicate {PLACE} --once")
 
 with DAG(
     "logicalrep_shop_verify", schedule="@daily", start_date=datetime(2026, 1, 1), catchup=False, max_active_runs=1

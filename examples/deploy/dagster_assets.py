@@ -10,7 +10,7 @@ PLACE = ["--dsn", "host=db dbname=shop user=replicator", "--to", "s3://lake/shop
 @dagster.asset(retry_policy=dagster.RetryPolicy(max_retries=2, delay=300))
 def shop() -> None:
     """The tables of the database shop, as of the start of the run."""
-    subprocess.run(["logicalrep", "replicate", *PLACE, "--engine", "local", "--once"], check=True)
+    subprocess.run(["logicalrep", "replicate", *PLACE, "--once"], check=True)
 
 
 @dagster.asset_check(asset=shop)

@@ -113,7 +113,7 @@ def test_a_role_that_may_not_publish_gets_the_statements(db18: Database, tmp_pat
     assert done.returncode == 3, done.stderr
     findings, _, script = done.stderr.partition("\n\n")
     begun, step, *codes = [line.partition("]")[0] for line in findings.splitlines()]
-    assert begun.endswith(" starts")
+    assert " starts, engine local: " in begun
     assert step.endswith("Z checking the server, the role and the destination")
     assert codes == ["[TABLE_NOT_READABLE", "[PUBLICATION_NEEDED"]
     assert 'FOR TABLE ONLY "public"."t" WITH (publish_via_partition_root = true);\n' in script

@@ -1,4 +1,4 @@
-"""The command `replicate --engine local`, where neither PySpark nor py4j nor pandas can be imported."""
+"""The commands `replicate` and `resync` with the default engine, where neither PySpark nor py4j nor pandas can be imported."""
 
 from __future__ import annotations
 
@@ -42,17 +42,25 @@ def without_spark(tmp_path: Path) -> dict[str, str]:
 
 def test_each_of_two_runs_stores_all_rows(shop: Database, tmp_path: Path, without_spark: dict[str, str]) -> None:
     arguments = ["--dsn", shop.dsn, "--to", str(tmp_path / "lake"), "--once"]
-    refused = run_replicate(*arguments, **without_spark)
-    assert refused.returncode == 1
-    assert refused.stderr.splitlines()[1:] == [
-        "error: [ENGINE_MISSING] pyspark is not installed: run pip install '.[replicate]' in a clone of logicalrep, or "
-        "use --engine local, which needs no Spark"
-    ]
+    for options, variables, reason in (
+        (["--engine", "spark"], {}, "the option engine requires it"),
+        ([], {"SPARK_REMOTE": "sc://localhost"}, "SPARK_REMOTE is set"),
+    ):
+        refused = run_replicate(*arguments, *options, **without_spark, **variables)
+        assert refused.returncode == 1
+        first, *lines = refused.stderr.splitlines()
+        assert first.endswith(f" starts, engine spark: {reason}")
+        assert lines == [
+            f"error: [ENGINE_MISSING] the engine is Spark, as {reason}, and pyspark is not installed: run pip install "
+            "'.[replicate]' in a clone of logicalrep, or use --engine local, which needs no Spark"
+        ]
     # It is said before anything is made.
     assert shop.rows("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []
     for _ in range(2):
-        done = run_replicate(*arguments, "--engine", "local", **without_spark)
+        done = run_replicate(*arguments, **without_spark)
         assert done.returncode == 0, done.stderr
+        reason = "there is no Spark session, SPARK_REMOTE or spark-submit"
+        assert done.stderr.splitlines()[0].endswith(f" starts, engine local: {reason}")
         assert find_differences(shop.dsn, str(tmp_path / "lake"), TABLES) == {}
         shop.execute(
             "UPDATE customer SET city = 'Hof' WHERE id % 2 = 0",
@@ -67,7 +75,7 @@ def test_killed_processes_and_then_a_signal_to_all_processes(
     lake, log = tmp_path / "lake", tmp_path / "log"
     shop.execute(*LARGE_TABLE)
     tables = [*TABLES, "public.large"]
-    with start_command(shop, lake, log, "--engine", "local", **without_spark) as command:
+    with start_command(shop, lake, log, **without_spark) as command:
 
         def has_all() -> bool:
             assert command.poll() is None, log.read_text()
@@ -104,9 +112,7 @@ def test_a_script_without_a_main_guard_runs_once(shop: Database, tmp_path: Path,
     """Processes that are started from Python often run the script again."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import sys, logicalrep\n"
-        "print('started')\n"
-        "logicalrep.replicate(sys.argv[1], sys.argv[2], once=True, engine='local')\n"
+        "import sys, logicalrep\nprint('started')\nlogicalrep.replicate(sys.argv[1], sys.argv[2], once=True)\n"
     )
     done = subprocess.run(
         [sys.executable, script, shop.dsn, tmp_path / "lake"],

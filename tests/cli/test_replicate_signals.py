@@ -27,7 +27,7 @@ def test_a_killed_java_and_then_a_signal_to_all_processes(
     rows = "SELECT i, repeat(md5(i::text), 20) FROM generate_series(1, 30000) AS i"
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", f"INSERT INTO t {rows}")
     lake, log = tmp_path / "lake", tmp_path / "log"
-    with start_command(db18, lake, log) as command:
+    with start_command(db18, lake, log, "--engine", "spark") as command:
 
         def has_all() -> bool:
             assert command.poll() is None, log.read_text()
@@ -55,7 +55,8 @@ def test_a_start_that_takes_long_ends_at_once(db18: Database, tmp_path: Path, nu
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\ntouch {tmp_path}/begun\nexec sleep 1000\n")
     java.chmod(0o755)
-    with start_command(db18, tmp_path / "lake", log, JAVA_HOME=str(tmp_path / "java")) as command:
+    arguments = ["--engine", "spark"]
+    with start_command(db18, tmp_path / "lake", log, *arguments, JAVA_HOME=str(tmp_path / "java")) as command:
         eventually((tmp_path / "begun").exists)
         os.kill(command.pid, number)
         assert command.wait(20) == 130, log.read_text()

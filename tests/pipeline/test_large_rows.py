@@ -139,7 +139,7 @@ def test_three_gigabytes_in_one_transaction(spark: Any, db18: Database, tmp_path
     table_settings = TableSettings(history=kept, append=kept)
 
     def once() -> None:
-        replicate_with(settings(db18, tmp_path, once=True, table_settings=table_settings), Observers())
+        replicate_with(settings(db18, tmp_path, once=True, engine="spark", table_settings=table_settings), Observers())
 
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (0, 'first')")
     once()

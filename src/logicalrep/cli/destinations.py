@@ -22,6 +22,8 @@ RunSeveral: TypeAlias = "Callable[[argparse.Namespace, Sequence[DatabaseSection]
 
 _DATABASE_ARGUMENTS = {"dsn": "--dsn", "dsn_file": "--dsn-file", "password_command": "--password-command", "to": "--to"}
 _NAMES = ("slot", "publication")
+_SHARED_OPTIONS = (*_NAMES, "engine")
+"""The options of `replicate` that other commands have too."""
 _CODES_BY_SEVERITY = (1, 2, 3, 4, 5)
 
 
@@ -140,8 +142,7 @@ def with_section(
     for name in _DATABASE_ARGUMENTS:
         setattr(own_options, name, getattr(section, name))
     for name, text in section.options.items():
-        # Other commands also have --slot and --publication.
-        if options.has_options or name in _NAMES:
+        if options.has_options or name in _SHARED_OPTIONS:
             setattr(own_options, name, text)
     if section.catalog is not None:
         own_options.catalog = section.catalog

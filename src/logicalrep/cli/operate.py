@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from logicalrep.cli.destinations import add_destination_command, refuse_several, with_database_label
+from logicalrep.cli.replicate_settings import add_options, say_start
 from logicalrep.cli.server_options import (
     ArgumentsError,
     Commands,
@@ -59,6 +60,7 @@ def add_operations(commands: Commands) -> None:
         help="reload only the rows that satisfy this condition: comparisons of key columns with literals (=, <>, <, "
         "<=, >, >=, BETWEEN, IN), combined with AND, OR and parentheses, such as 'id < 100'",
     )
+    add_options(resync, ["engine"])
     resync.add_argument("--all", action="store_true", help="reload all tables, with a new slot if the slot is lost")
     resync.add_argument(
         "--new-server",
@@ -178,6 +180,7 @@ def _resync(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.config.config import Config
     from logicalrep.pipeline.config.reading import read_config
     from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
+    from logicalrep.pipeline.engines.choice import choose_engine
     from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
     from logicalrep.pipeline.operate.resync import (
         query_known_tables,
@@ -239,11 +242,13 @@ def _resync(options: argparse.Namespace) -> int:
         catalog=catalog,
         catalog_options=catalog_options,
         once=True,
+        engine=options.engine,
         tables=map(str, query_known_tables(connection, storage)),
         config=config,
         **own_names,
         **shared,
     )
+    say_start(choose_engine(settings.engine))
     with show_progress() as observer:
         try:
             replicate_with(settings, observer)

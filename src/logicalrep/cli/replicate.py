@@ -7,17 +7,13 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from logicalrep.cli.destinations import add_destination_command
-from logicalrep.cli.replicate_settings import add_options, settings_of, stop_on_signals
-from logicalrep.cli.server_options import (
-    Commands,
-    hide_secrets,
-)
-from logicalrep.cli.terminal import say
-from logicalrep.observe.log import log_to_standard_error, timed
+from logicalrep.cli.replicate_settings import add_options, say_start, settings_of, stop_on_signals
+from logicalrep.cli.server_options import Commands, hide_secrets
+from logicalrep.observe.log import log_to_standard_error
+from logicalrep.pipeline.engines.choice import choose_engine
 
 if TYPE_CHECKING:
     from logicalrep.observe.observer import Observer
@@ -65,7 +61,7 @@ def _replicate(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     # The imports below take seconds on a busy machine.
     if not (options.quiet or options.verbose or options.log):
-        say(timed(f"logicalrep {version('logicalrep')} starts"), sys.stderr)
+        say_start(choose_engine(settings.engine))
     from logicalrep.observe.observer import Observers
     from logicalrep.observe.terminal import show_progress
     from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError

@@ -1,22 +1,29 @@
-"""The parts shared by `replicate` and `check`: options, settings and signals."""
+"""The parts shared by `replicate`, `check` and `resync`: options, settings, signals and the first line."""
 
 from __future__ import annotations
 
 import argparse
 import signal
+import sys
 import threading
+from collections.abc import Iterable
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from logicalrep.cli.server_options import catalog_of, server_and_storage
+from logicalrep.cli.terminal import say
+from logicalrep.observe.log import timed
 from logicalrep.options import kinds
 from logicalrep.pipeline.config.options import OPTIONS, ReplicateOptions, flag_of
 
 if TYPE_CHECKING:
     from logicalrep.pipeline.config.settings import ReplicateSettings
+    from logicalrep.pipeline.engines.choice import EngineChoice
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    for name, option in OPTIONS.items():
+def add_options(parser: argparse.ArgumentParser, names: Iterable[str] = OPTIONS) -> None:
+    for name in names:
+        option = OPTIONS[name]
         text = f"{option.doc[0].lower()}{option.doc[1:]}".rstrip(".").replace("`", "")
         if option.read is kinds.flag:
             parser.add_argument(flag_of(name), action="store_const", const="true", help=text)
@@ -43,6 +50,12 @@ def settings_of(options: argparse.Namespace) -> ReplicateSettings:
     from logicalrep.pipeline.config.settings import ReplicateSettings
 
     return ReplicateSettings(connection, storage.uri, storage_options=storage.storage_options, **arguments)
+
+
+def say_start(choice: EngineChoice) -> None:
+    """Print the first line of a run, with its engine."""
+    text = f"logicalrep {version('logicalrep')} starts, engine {choice.name}: {choice.reason}"
+    say(timed(text), sys.stderr)
 
 
 def stop_on_signals() -> threading.Event:

@@ -90,8 +90,9 @@ REPLICATE: dict[str, tuple[str, str]] = {
         "Run `logicalrep resume` with the same `--dsn` and `--to`.",
     ),
     "ENGINE_MISSING": (
-        "The libraries of the engine that `replicate` should use are not installed.",
-        "For Spark run `pip install '.[replicate]'` in a clone, or choose another engine with `--engine local`.",
+        "The engine is Spark, by `--engine spark` or because the program has a Spark, and Spark's libraries are not "
+        "installed.",
+        "Run `pip install '.[replicate]'` in a clone, or use `--engine local`, which needs no Spark.",
     ),
     "FORMAT_MISSING": (
         "The library of the requested table format is not installed.",

@@ -39,6 +39,17 @@ class _TextEvent(RunEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class EngineChosen(RunEvent):
+    """The first event of a run: the engine, `spark` or `local`, and the reason; a command's first line says both."""
+
+    engine: str
+    reason: str
+
+    def record(self) -> tuple[str, Mapping[str, Value]]:
+        return "engine", {"engine": self.engine, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
 class StepStarted(_TextEvent):
     """The run starts a step of its preparation; the next step, or work on tables, ends it."""
 

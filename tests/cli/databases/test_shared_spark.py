@@ -36,7 +36,7 @@ def test_one_java_does_the_work_of_all_and_another_one_follows_it(
         db.execute("DROP TABLE t", *(text.replace("large", "t") for text in LARGE_TABLE))
     path = write_file(tmp_path, databases)
     log = path.with_suffix(".log")
-    with following(path) as parent:
+    with following(path, "--engine", "spark") as parent:
         eventually(lambda: are_equal(tmp_path, databases) or parent.poll() is not None)
         assert parent.poll() is None, log.read_text()
         [java] = javas(parent)

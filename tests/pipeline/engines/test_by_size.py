@@ -80,9 +80,9 @@ def test_the_other_engine_starts_beside_or_before_or_once_it_is_needed() -> None
 
 
 def test_a_run_that_ends_soon_says_once_that_it_starts_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "is_spark_available", lambda: False)
+    monkeypatch.setattr(start, "find_spark", lambda: None)
     monkeypatch.setattr(start, "start_spark", lambda *of_start: LocalEngine(1))
-    settings = ReplicateSettings(dsn="dbname=x", to=str(tmp_path), once=True)
+    settings = ReplicateSettings(dsn="dbname=x", to=str(tmp_path), engine="spark", once=True)
     messages: list[str] = []
 
     class Told(Observer):
@@ -170,7 +170,7 @@ def test_tables_are_the_same_if_some_work_runs_elsewhere(shop: Database, tmp_pat
 _ONCE = """
 import sys
 import logicalrep
-logicalrep.replicate(sys.argv[1], sys.argv[2], once=True)
+logicalrep.replicate(sys.argv[1], sys.argv[2], engine="spark", once=True)
 print(sorted({"pyspark", "py4j"} & set(sys.modules)))
 """
 

@@ -95,7 +95,7 @@ def test_the_command_exits_after_repeated_exits_of_java(
         raise EngineEndedError("its Java has ended")
 
     monkeypatch.setattr(replicating, "follow", follow)
-    settings = ReplicateSettings(dsn=ConnectionSettings("dbname=x"), to=str(tmp_path))
+    settings = ReplicateSettings(dsn=ConnectionSettings("dbname=x"), to=str(tmp_path), engine="spark")
     with pytest.raises(EngineEndedError, match=r"\[JAVA_ENDED\]"):
         replicating.replicate_with(settings, Observers())
     assert starts == 5

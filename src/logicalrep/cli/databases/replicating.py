@@ -18,8 +18,8 @@ from logicalrep.options import kinds
 from logicalrep.pipeline.config.databases import DatabaseSection
 from logicalrep.pipeline.config.options import OPTIONS, flag_of
 from logicalrep.pipeline.config.settings import ReplicateSettings
+from logicalrep.pipeline.engines.choice import choose_engine
 from logicalrep.pipeline.engines.spark.shared import ServedSpark
-from logicalrep.pipeline.engines.start import refuse_missing
 from logicalrep.pipeline.requirements.apart import refuse_shared
 
 _INTERRUPTED = 130
@@ -42,9 +42,8 @@ def replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseSe
     if any(codes):
         return worst_exit_code(codes)
     refuse_shared(settings)
-    has_spark = any(database.engine == "spark" for database in settings.values())
-    if has_spark:
-        refuse_missing("spark", over_connect=True)
+    for database in settings.values():
+        choose_engine(database.engine).refuse_missing(over_connect=True)
     stop = stop_on_signals()
     with ExitStack() as stack:
         parts = SharedParts(

@@ -186,10 +186,11 @@ class ReplicateOptions:
         default=f"`{Limits().memory // 10**6}`",
         metavar="MB",
     )
-    engine: Literal["spark", "local"] = option(
-        kinds.choice("spark", "local"),
+    engine: Literal["auto", "spark", "local"] = option(
+        kinds.choice("auto", "spark", "local"),
         "The engine that reads and writes files: `spark`, on this machine or a cluster; or `local`, processes of this "
-        "machine, without Spark and Java.",
+        "machine, without Spark and Java. `auto` uses the Spark of the program: its active session, the server of "
+        "`SPARK_REMOTE`, or `spark-submit`; without a Spark, `auto` is `local`.",
     )
     shared_folder: bool = option(
         kinds.flag,

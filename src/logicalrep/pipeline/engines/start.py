@@ -5,37 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Literal
 
 from logicalrep.observe.events import StepStarted, WaitReported
 from logicalrep.observe.observer import Observer
-from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.by_size import BySizeEngine
-from logicalrep.pipeline.engines.engine import Engine, EngineError
+from logicalrep.pipeline.engines.choice import choose_engine, find_spark
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.reaching import check_destination
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
-from logicalrep.pipeline.engines.spark.start import is_spark_available, start_spark
+from logicalrep.pipeline.engines.spark.start import start_spark
 from logicalrep.pipeline.storage.storage import Storage
-
-EngineName = Literal["spark", "local"]
-
-
-def refuse_missing(name: EngineName, *, over_connect: bool = False) -> None:
-    """Raise EngineError if the libraries of an engine are not installed; call it before anything is created.
-
-    It does not import them: importing takes longer than a run with little to do.
-    """
-    if name != "spark":
-        return
-    extra = "replicate,connect" if over_connect else "replicate"
-    missing = find_missing(("pyspark", "py4j", *(["grpc"] if over_connect else [])))
-    if missing is not None:
-        raise EngineError(
-            f"{missing} is not installed: {installing(extra)}, or use --engine local, which needs no Spark",
-            code="ENGINE_MISSING",
-        )
 
 
 def start_engine(
@@ -56,17 +37,17 @@ def start_engine(
         shared: the Spark of another process, instead of a new local one; None for none.
     """
     limits, is_local = storage.limits, storage.is_local
-    if settings.engine == "local":
+    if choose_engine(settings.engine).name == "local":
         if settings.shared_folder:
             return BySizeEngine(lambda _: _start_local(storage), stop, "now", limits, is_local=is_local)
         return BySizeEngine(lambda _: LocalEngine(limits=storage.limits), stop, "needed", limits, is_local=is_local)
 
     def start(ending: threading.Event) -> AbstractContextManager[Engine]:
-        if settings.once and not is_spark_available():
+        if settings.once and find_spark() is None:
             observer.on_event(WaitReported(f"starting Spark, for work of more than {limits.in_process_bytes >> 20} MB"))
         return start_spark(settings, storage, ending, observer, shared)
 
-    if is_spark_available() or settings.shared_folder:
+    if find_spark() is not None or settings.shared_folder:
         observer.on_event(StepStarted("starting Spark, and waiting for its executors"))
         return BySizeEngine(start, stop, "now", limits, is_local=is_local)
     return BySizeEngine(start, stop, "needed" if settings.once else "beside", limits, is_local=is_local)

@@ -16,6 +16,7 @@ import psycopg
 from logicalrep.observe.calls import CallsOnSchemaChange, CallsOnStop
 from logicalrep.observe.counts import Observed
 from logicalrep.observe.events import (
+    EngineChosen,
     PageServed,
     RunEnded,
     RunPrepared,
@@ -32,9 +33,10 @@ from logicalrep.observe.serving import serve
 from logicalrep.options.arguments import takes
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.config.settings import ReplicateSettings
+from logicalrep.pipeline.engines.choice import choose_engine
 from logicalrep.pipeline.engines.engine import Engine, EngineEndedError
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
-from logicalrep.pipeline.engines.start import refuse_missing, start_engine
+from logicalrep.pipeline.engines.start import start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.formats.opening import refuse_missing_format, table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
@@ -75,8 +77,8 @@ def replicate(call: ReplicateCall) -> None:
 
     Needs `logicalrep[replicate]`, or `logicalrep[local]` for the local engine. replicate creates the publication and
     the slot, loads the tables, and applies every commit exactly once. Kill it at any time: the same call resumes where
-    it stopped. The work runs on the active Spark session, or on a new local one; with `engine="local"` it runs in
-    processes of this machine, without Spark and Java.
+    it stopped. The work runs on the active Spark session; without a session it runs in processes of this machine,
+    without Spark and Java. With `engine="spark"` it starts a local Spark if there is none.
 
     Raises:
         OptionError: an argument has an invalid value.
@@ -121,7 +123,9 @@ def replicate_with(
         stack.enter_context(announcing_compilation(passing(observer, StepStarted)))
         try:
             if engine is None:
-                refuse_missing(settings.engine, over_connect=shared is not None)
+                choice = choose_engine(settings.engine)
+                observer.on_event(EngineChosen(choice.name, choice.reason))
+                choice.refuse_missing(over_connect=shared is not None)
             storage = Storage(settings.to, settings.storage_options or {}, limits or settings.limits)
             start = partial(start_engine, settings, storage, stop, observer, shared)
             if engine is not None:

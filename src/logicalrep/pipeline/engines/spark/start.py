@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 from logicalrep.observe.events import WarningIssued
 from logicalrep.observe.observer import Observer, passing
 from logicalrep.pipeline.config.settings import ReplicateSettings
+from logicalrep.pipeline.engines.choice import find_spark
 from logicalrep.pipeline.engines.engine import Engine, EngineEndedError, EngineError
 from logicalrep.pipeline.engines.reaching import check_destination
 from logicalrep.pipeline.engines.spark.checks import warn_of_plain_text, warn_of_scheduling
@@ -30,20 +29,8 @@ from logicalrep_runtime.columnar.watched_calls import call_watched
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SPARK_VARIABLES = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-"""The environment variables that `spark-submit` and Spark Connect sessions set."""
 _CHECK_INTERVAL = 0.1
 """The most seconds until the start of Spark notices that it must stop, or that Java has ended."""
-
-
-def is_spark_available() -> bool:
-    """Return whether the program has a session, runs in `spark-submit`, or its environment names a Spark Connect.
-
-    It does not import PySpark.
-    """
-    pyspark = sys.modules.get("pyspark")
-    has_context = pyspark is not None and pyspark.SparkContext._active_spark_context is not None
-    return has_context or any(name in os.environ for name in _SPARK_VARIABLES)
 
 
 @contextmanager
@@ -81,7 +68,7 @@ def start_spark(
         refuse_ended()
 
     active = SparkSession.getActiveSession()
-    is_new = active is None and not is_spark_available()
+    is_new = active is None and find_spark() is None
     with ExitStack() as stack:
         try:
             with spark_errors("Spark does not start"):
