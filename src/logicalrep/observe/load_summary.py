@@ -16,34 +16,40 @@ from logicalrep.observe.events import (
 )
 from logicalrep.observe.observer import Observer
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.columnar.compiling import is_compiling
 
 
 class LoadSummary(Observer):
-    """Counts tables and rows from the first needed load until no load is left; safe for several threads."""
+    """Counts tables and rows from the first needed load until no load is left; safe for several threads.
+
+    The time that is left is estimated from the rows since the first report, once each table in progress has reported,
+    and not while loops compile.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: set[TableName] = set()
         self._copied: dict[TableName, tuple[int, int]] = {}
         self._loaded: set[TableName] = set()
-        self._began = 0.0
+        self._first: tuple[float, int] | None = None
+        """The time of the first report, and the rows until then; None before it."""
 
     def on_event(self, event: RunEvent) -> None:
         with self._lock:
             match event:
                 case LoadsNeeded(tables):
                     if not self._waiting:
-                        self._copied, self._loaded = {}, set()
+                        self._copied, self._loaded, self._first = {}, set(), None
                     self._waiting.update(tables)
                     self._loaded -= self._waiting
                 case CopyStarted(table, estimate):
-                    if not any(rows for rows, _ in self._copied.values()):
-                        self._began = time.monotonic()
                     self._waiting.add(table)
                     self._copied[table] = 0, estimate
                 case RowsCopied(table, rows) if table in self._copied:
                     copied, estimate = self._copied[table]
                     self._copied[table] = copied + rows, estimate
+                    if self._first is None or is_compiling():
+                        self._first = time.monotonic(), self._rows
                 case CopyEnded(table=table):
                     self._waiting.discard(table)
                     self._loaded.add(table)
@@ -61,23 +67,32 @@ class LoadSummary(Observer):
     def is_over(self) -> bool:
         return not self._waiting
 
+    @property
+    def _rows(self) -> int:
+        return sum(rows for rows, _ in self._copied.values())
+
     def text(self) -> str:
         """Return the sentence, such as `12 of 40 tables loaded, 3.1 of 20.0 million rows, about 4 min`."""
         with self._lock:
             count = len(self._waiting) + len(self._loaded)
             text = f"{len(self._loaded)} of {count} table{'' if count == 1 else 's'} loaded"
-            rows = sum(rows for rows, _ in self._copied.values())
+            rows = self._rows
             total = sum(
                 max(rows, estimate) if table in self._waiting else rows
                 for table, (rows, estimate) in self._copied.items()
             )
-            if not total:
+            if total:
+                has_all = self._waiting <= self._copied.keys()
+                text += f", {_rows(rows, total)} of {_rows(total)} rows{'' if has_all else ' or more'}"
+            if is_compiling():
+                return f"{text}; compiling loops, for the first work after an installation"
+            if self._first is None or not all(self._copied.get(table, (0, 0))[0] for table in self._waiting):
                 return text
-            if not self._waiting <= self._copied.keys():
-                return f"{text}, {_rows(rows, total)} of {_rows(total)} rows or more"
-            text += f", {_rows(rows, total)} of {_rows(total)} rows"
-            seconds_left = (total - rows) * (time.monotonic() - self._began) / rows if rows else 0
-            return f"{text}, about {_duration(seconds_left)}" if seconds_left else text
+            began, first_rows = self._first
+            if rows in (first_rows, total):
+                return text
+            seconds = (total - rows) * (time.monotonic() - began) / (rows - first_rows)
+            return f"{text}, about {_duration(seconds)}"
 
 
 def _rows(rows: int, like: int | None = None) -> str:
