@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -166,3 +167,15 @@ def test_a_table_that_cannot_be_read_later_stops_alone(shop: Database, reader: D
     assert [text for text in unmet.warnings if "may not read sales.t1" in text]
     replicate_once(reader, tmp_path)
     assert find_differences(shop.dsn, str(tmp_path), ["sales.t1", "sales.t2"]) == {}
+
+
+def test_a_check_of_an_address_without_a_server_gives_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    arguments = ["--dsn", f"host=127.0.0.1 port={port} dbname=shop user=shop", "--to", str(tmp_path)]
+    assert main(["check", *arguments]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: [SERVER_AWAY]")
+    assert f"port {port}" in error
+    assert main(["check", *arguments, "--retry-timeout", "0"]) == 1
+    assert "[SERVER_AWAY]" in capsys.readouterr().err

@@ -39,6 +39,8 @@ from logicalrep_runtime.scalars import Lsn
 
 _PATIENCE_FOR_LOCKS = "10s"
 """The longest wait for a table that another session alters."""
+_PATIENCE_OF_CHECK = 5.0
+"""The seconds that a check waits for a server that is away, as a person waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,10 @@ def _prepare_with(
 
 
 def query_unmet(settings: ReplicateSettings) -> Requirements:
-    """Return the unmet requirements of a run; only the destination's names of slot and publication are created."""
+    """Return the unmet requirements of a run; only the destination's names of slot and publication are created.
+
+    Raises ConnectError if no server answers within seconds, or within `retry_timeout`.
+    """
     storage = Storage(settings.to, settings.storage_options or {})
     Identity.read(storage)
     state = State.read(storage)
@@ -144,7 +149,7 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
             of_settings = (Finding("CONFIG_INVALID", mistake) for mistake in mistakes)
             return replace(unmet, findings=(*unmet.findings, *of_settings))
 
-    return retry(query, settings.patience)
+    return retry(query, _PATIENCE_OF_CHECK if settings.retry_timeout is None else settings.retry_timeout)
 
 
 def _query_mistakes(
