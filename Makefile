@@ -49,6 +49,7 @@ $(SPARK_READY): $(READY)
 regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m codegen regen
 	$(BIN)/python -m codegen reference --picture Update docs/update.svg
+	$(BIN)/python -m website.derivation
 	$(BIN)/python -m logicalrep.values.docs docs/reference/types.md
 	$(BIN)/python -m logicalrep.error_codes.page docs/reference/errors.md
 	$(BIN)/python -m logicalrep.pipeline.tables.lifecycle docs/explanation/lifecycle.md

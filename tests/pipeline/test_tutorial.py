@@ -54,24 +54,27 @@ def test_the_first_tables_of_the_readme(
     monkeypatch.chdir(tmp_path)
     # The tasks run in this process in place of others.
     monkeypatch.setattr("logicalrep.pipeline.run.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
-    db18.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "INSERT INTO orders VALUES (1, 'a book')")
+    db18.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, customer text, price numeric(8, 2))",
+        "INSERT INTO orders VALUES (1, 'Ada', 12.50), (2, 'Ben', 3.99), (3, 'Ada', 7.50)",
+    )
     of_page = "postgresql://replicator@db/shop"
-    install, *commands = example("README.md", "logicalrep replicate").splitlines()
+    install, *commands, reading = example("README.md", "logicalrep replicate").splitlines()
     assert install.startswith("pip install ")
     for command in commands:
         assert of_page in command
         name, *arguments = shlex.split(command, comments=True)
         assert name == "logicalrep"
-        arguments = [db18.dsn if argument == of_page else argument for argument in arguments]
-        assert main([*arguments, *["--once"][: arguments[0] == "replicate"]]) == 0, capsys.readouterr().err
-    (reading,) = examples("README.md", "python")
-    capsys.readouterr()
-    exec(reading, {})
-    assert "│ 1   ┆ a book │" in capsys.readouterr().out
-    db18.execute("INSERT INTO orders VALUES (2, 'a pen')")
+        assert main([db18.dsn if argument == of_page else argument for argument in arguments]) == 0
+    python, option, program = shlex.split(reading)
+    assert (python, option) == ("python", "-c")
+    exec(program, {})
+    (shown,) = examples("README.md", "text")
+    assert capsys.readouterr().out == shown
+    db18.execute("INSERT INTO orders VALUES (4, 'Cy', 1.25)")
     (replicating,) = examples("docs/how-to/replicate.md", "python")
     assert of_page in replicating
     exec(replicating.replace(of_page, db18.dsn), {})
     capsys.readouterr()
-    exec(reading, {})
-    assert "│ 2   ┆ a pen  │" in capsys.readouterr().out
+    exec(program, {})
+    assert "│ 4   ┆ Cy       ┆ 1.25         │" in capsys.readouterr().out

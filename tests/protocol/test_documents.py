@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/structs.md and docs/how-to/library.md that need no server give what the pages say."""
+"""The examples of README.md, structs.md and library.md in docs/how-to/ that need no server give what the pages say."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ _LIBRARY = "docs/how-to/library.md"
 def test_the_examples_of_the_page_are_true() -> None:
     names: dict[str, Any] = {"__name__": "example"}
     assert sum(check_results(block, names) for block in examples("docs/how-to/structs.md", "python")) == 20
+
+
+def test_the_message_of_the_readme() -> None:
+    assert check_results(example("README.md", "v4.parse("), {"__name__": "example"}) == 2
 
 
 def test_the_library_reads_captures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

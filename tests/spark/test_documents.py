@@ -26,25 +26,33 @@ from tests.spark.streams import EACH_MODE, Stream
 from tests.spark.workload import prepare, run
 from tests.waiting import eventually
 
-QUICK_START = 'changes.select("op", "table", "before", "after")'
 
-
-def test_the_quick_start(spark: Any, db18: Database, tmp_path: Path) -> None:
-    db18.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "CREATE PUBLICATION shop FOR ALL TABLES")
-    program = example("docs/how-to/spark.md", QUICK_START)
+@pytest.mark.parametrize(
+    ("page", "having", "shown"),
+    [
+        ("README.md", "_change_type = 'insert' AND price > 10", "|2  |12.50|"),
+        ("docs/how-to/spark.md", 'changes.select("op", "table"', "{id -> 2, item -> a book, price -> 12.50}"),
+    ],
+)
+def test_the_quick_start(spark: Any, db18: Database, tmp_path: Path, page: str, having: str, shown: str) -> None:
+    db18.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, item text, price numeric(8, 2))",
+        "CREATE PUBLICATION shop FOR ALL TABLES",
+    )
+    program = example(page, having)
     assert len(program.splitlines()) <= 10
     for name, replacement in ((DSN, db18.dsn), ("/tmp/checkpoint", str(tmp_path / "checkpoint"))):
         assert name in program
         program = program.replace(name, replacement)
-    shown = tmp_path / "shown"
-    with shown.open("wb") as out:
+    output = tmp_path / "output"
+    with output.open("wb") as out:
         process = subprocess.Popen([sys.executable, "-c", program], stdout=out, stderr=out, start_new_session=True)
     count_slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'spark'"
     try:
         eventually(lambda: db18.value(count_slots) == 1 or process.poll() is not None, seconds=600)
-        db18.execute("INSERT INTO orders VALUES (1, 'a book')")
-        eventually(lambda: "{id -> 1, item -> a book}" in shown.read_text() or process.poll() is not None, seconds=600)
-        assert process.poll() is None, shown.read_text()
+        db18.execute("INSERT INTO orders VALUES (1, 'a pen', 1.25), (2, 'a book', 12.50)")
+        eventually(lambda: shown in output.read_text() or process.poll() is not None, seconds=600)
+        assert process.poll() is None, output.read_text()
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -68,6 +68,7 @@ def test_a_condition_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     shown = diff(SPEC, new).out
     assert shown == printed.replace(f"{tmp_path}/", "")
     assert f"```\n{shown}```\n" in (ROOT / "codegen/README.md").read_text(encoding="utf-8")
+    assert f"```\n{shown.splitlines()[0]}\n```\n" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_folder_may_be_a_spec_or_hold_one(tmp_path: Path, diff: Diff) -> None:
