@@ -37,7 +37,7 @@ def test_the_lag_is_unknown_without_a_slot_or_a_position() -> None:
     samples.record_slot(SLOT)
     assert (samples.lag_bytes(None), samples.lag_seconds(None, NOW)) == (None, None)
     assert (samples.lag_bytes(Lsn(500)), samples.lag_bytes(Lsn(900))) == (300, 0)
-    # The server has no such slot any more.
+    # The server has dropped the slot.
     samples.record_slot(None)
     assert (samples.last, samples.lag_bytes(Lsn(500))) == (None, None)
 

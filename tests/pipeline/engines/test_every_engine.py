@@ -154,7 +154,7 @@ def _work(number: int) -> int:
     if number == 11:
         raise _TwoPartError("11", "12")
     if number == 13:
-        raise DamagedError("13 is not there")
+        raise DamagedError("13 is missing")
     if number == 14:
         raise psycopg.errors.LockNotAvailable("14 is locked")
     return 100 // number
@@ -163,7 +163,7 @@ def _work(number: int) -> int:
 ERRORS = {
     10: (EngineError, "ENGINE_MISSING", "10 has no library", "the note of 10"),
     11: (LogicalRepError, "", "11 and 12", ""),
-    13: (DamagedError, "TABLE_DAMAGED", "13 is not there", ""),
+    13: (DamagedError, "TABLE_DAMAGED", "13 is missing", ""),
     14: (psycopg.errors.LockNotAvailable, "", "14 is locked", ""),
     0: (TableFailedError, "TABLE_FAILED", "ZeroDivisionError: integer division or modulo by zero", "Traceback"),
 }

@@ -23,7 +23,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 def _doubled(number: int) -> int:
     time.sleep(0.01)
     if number == 13:
-        raise DamagedError("13 is not there")
+        raise DamagedError("13 is missing")
     return 2 * number
 
 

@@ -26,7 +26,7 @@ from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.index.key_index import Rows
 from logicalrep.pipeline.index.key_indexes import TableIndex
-from logicalrep.pipeline.schema.forms import END, Form
+from logicalrep.pipeline.schema.forms import END_COLUMN, Form
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
 from logicalrep.pipeline.storage.parting import partitions_of
@@ -122,7 +122,7 @@ def refuse_unreadable(changes: Sequence[ChangeBatch]) -> None:
 def _split_truncates(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[ChangeBatch]]:
     """Yield the parts; if the table stores ended rows, divide them so that each truncate is a part of its own."""
     for part in parts:
-        if form not in END:
+        if form not in END_COLUMN:
             yield part
             continue
         row_changes: list[ChangeBatch] = []
@@ -178,7 +178,7 @@ def _combine_and_clear(table: TableSpec, effects: list[Reduced]) -> Reduced:
 
 def _writes_each_part(table: TableSpec) -> bool:
     """Return whether effects of parts cannot be combined, as the table stores ended rows or all changes."""
-    return table.form in END or table.form == "changes"
+    return table.form in END_COLUMN or table.form == "changes"
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class _Reduction:
 def _reduce(work: _Reduction) -> Reduced:
     try:
         events, form = events_of(work.table, work.changes), work.table.form
-        effect = reduced(events) if form not in END else reduced_with_ended_rows(form, events, work.table.stored)
+        effect = reduced(events) if form not in END_COLUMN else reduced_with_ended_rows(form, events, work.table.stored)
     except SchemaMismatchError as error:
         raise NeedsResync(error.description) from None
     return replace(effect, unfit=events.unfit)
@@ -202,7 +202,7 @@ def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None, effec
     outcome: Rewritten | Reduced
     if effect is not None:
         outcome = effect
-    elif work.table.form in END and work.changes[0].ops[0] == TRUNCATE:
+    elif work.table.form in END_COLUMN and work.changes[0].ops[0] == TRUNCATE:
         return _end_all_rows(work, engine)
     else:
         outcome = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))

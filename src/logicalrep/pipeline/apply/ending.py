@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from logicalrep.pipeline.apply.events import Events, Positions
 from logicalrep.pipeline.apply.reduction import Reduced, chains_of, fill_values, reduced_by_count
-from logicalrep.pipeline.schema.forms import END, MORE, Form
+from logicalrep.pipeline.schema.forms import ADDED_COLUMNS, END_COLUMN, Form
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file
 from logicalrep.pipeline.storage.storage import Storage
@@ -144,7 +144,7 @@ def _inherited_beginnings(form: Form, group: _RowGroup) -> dict[str, _Bools]:
     if form != "history" or group.began is not None:
         return {}
     is_hole = np.ones(group.rows.num_rows, bool)
-    return {field.name: is_hole for field in MORE[form] if field.name.startswith("_valid_from")}
+    return {field.name: is_hole for field in ADDED_COLUMNS[form] if field.name.startswith("_valid_from")}
 
 
 def _extra_columns(form: Form, group: _RowGroup) -> list[pa.Array]:
@@ -159,7 +159,7 @@ def _extra_columns(form: Form, group: _RowGroup) -> list[pa.Array]:
         else pa.repeat(filled[field.name], count)
         if isinstance(filled[field.name], pa.Scalar)
         else filled[field.name].cast(field.type)
-        for field in MORE[form]
+        for field in ADDED_COLUMNS[form]
     ]
 
 
@@ -186,12 +186,12 @@ def _endings(form: Form, ended: Positions | None) -> _Values:
 
 def is_current(rows: pa.Table, form: Form) -> _Bools:
     """Return for each row of a file whether it is current: neither deleted nor a past version."""
-    current: _Bools = rows.column(END[form]).is_null().to_numpy()
+    current: _Bools = rows.column(END_COLUMN[form]).is_null().to_numpy()
     return current
 
 
 def may_have_current_rows(file: DataFile, form: Form) -> bool:
-    return form not in END or file.statistics.nulls.get(END[form], 1) > 0
+    return form not in END_COLUMN or file.statistics.nulls.get(END_COLUMN[form], 1) > 0
 
 
 def first_versions(rows: pa.Table, schema: pa.Schema, position: Positions) -> pa.Table:
@@ -216,7 +216,7 @@ def end_rows(rows: pa.Table, table: TableSpec, position: Positions, which: _Bool
     """Return the rows of a file with the chosen ones ended at the first of the positions."""
     form = table.form
     endings = _endings(form, position)
-    for field in MORE[form]:
+    for field in ADDED_COLUMNS[form]:
         if field.name not in endings:
             continue
         value = endings[field.name]

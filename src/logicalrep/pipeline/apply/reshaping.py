@@ -18,7 +18,7 @@ from logicalrep.pipeline.catalog.evolution import Evolution, fitted
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.schema.forms import END, MORE
+from logicalrep.pipeline.schema.forms import ADDED_COLUMNS, END_COLUMN
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows, with_columns, write_rows
 from logicalrep.pipeline.storage.storage import Storage
@@ -122,9 +122,10 @@ class _Reshaping:
 
 
 def _reshape_file(work: _Reshaping) -> list[DataFile]:
-    form, more = work.new_table.form, [field.name for field in MORE[work.new_table.form]]
-    rows = read_rows(work.storage, work.folder, work.file, work.old_table.stored, [*work.sources.values(), *more])
-    current = pa.array(is_current(rows, form)) if form in END else pa.scalar(True)
+    form, added_columns = work.new_table.form, [field.name for field in ADDED_COLUMNS[work.new_table.form]]
+    columns = [*work.sources.values(), *added_columns]
+    rows = read_rows(work.storage, work.folder, work.file, work.old_table.stored, columns)
+    current = pa.array(is_current(rows, form)) if form in END_COLUMN else pa.scalar(True)
 
     def values(name: str, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
         if name in work.sources:
@@ -132,7 +133,7 @@ def _reshape_file(work: _Reshaping) -> list[DataFile]:
         if name in work.defaults:
             missing = pa.repeat(work.defaults[name], rows.num_rows)
             return pc.if_else(current, missing, pa.scalar(None, type_))
-        return rows.column(name) if name in more else pa.nulls(rows.num_rows, type_)
+        return rows.column(name) if name in added_columns else pa.nulls(rows.num_rows, type_)
 
     columns = [values(field.name, field.type) for field in work.new_table.stored]
     reshaped = renamed_in_changes(pa.table(columns, schema=work.new_table.stored), work.old_table, work.new_table)

@@ -14,7 +14,7 @@ from logicalrep.pipeline.apply.ending import Ending, is_current, read_ending_fil
 from logicalrep.pipeline.apply.reduction import Reduced
 from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.schema.forms import END
+from logicalrep.pipeline.schema.forms import END_COLUMN
 from logicalrep.pipeline.schema.row_keys import row_keys
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, OpenedFile, open_data_file, write_rows
@@ -129,8 +129,8 @@ def _key_numbers(searched: OpenedFile, table: TableSpec, reduced: Reduced) -> _I
         return np.empty(0, np.int64)
     keys = row_keys(table, searched.read(table.stored, table.key_names))
     key_numbers: _Ints = pc.index_in(keys, value_set=reduced.removed_keys).fill_null(-1).to_numpy().astype(np.int64)
-    if table.form in END and (key_numbers >= 0).any():
-        current = is_current(searched.read(table.stored, [END[table.form]]), table.form)
+    if table.form in END_COLUMN and (key_numbers >= 0).any():
+        current = is_current(searched.read(table.stored, [END_COLUMN[table.form]]), table.form)
         key_numbers[current == reduced.is_marked[key_numbers] if reduced.are_marked else ~current] = -1
     return key_numbers
 

@@ -15,7 +15,7 @@ from logicalrep.pipeline.apply.ending import is_current
 from logicalrep.pipeline.apply.reshaping import renamed_in_changes
 from logicalrep.pipeline.apply.rewriting import find_hits
 from logicalrep.pipeline.engines.engine import Engine
-from logicalrep.pipeline.schema.forms import END, MORE
+from logicalrep.pipeline.schema.forms import ADDED_COLUMNS, END_COLUMN
 from logicalrep.pipeline.schema.row_keys import row_keys
 from logicalrep.pipeline.schema.row_texts import row_texts
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -66,7 +66,7 @@ def converted(rows: pa.Table, previous_spec: TableSpec, table: TableSpec) -> pa.
         rows.column(names[field.name]) if field.name in names else pa.nulls(rows.num_rows, field.type)
         for field in table.schema
     ]
-    for field in MORE[table.form]:
+    for field in ADDED_COLUMNS[table.form]:
         if previous_spec.form == table.form:
             columns.append(rows.column(field.name))
         else:
@@ -118,16 +118,18 @@ def _match_part(part: _MatchTask) -> Matched:
     old = []
     for file in work.old:
         rows = _read(work, file, names)
-        is_there = is_current(rows, work.table.form) if work.table.form in END else np.ones(rows.num_rows, bool)
+        is_current_row = (
+            is_current(rows, work.table.form) if work.table.form in END_COLUMN else np.ones(rows.num_rows, bool)
+        )
         keys = row_keys(identity, rows)
         indices = _indices(keys, distinct_keys)
-        hits, _ = find_hits(np.where(is_there, indices, -1), ends, remaining)
+        hits, _ = find_hits(np.where(is_current_row, indices, -1), ends, remaining)
         is_unmatched = _own(keys, part)
         is_unmatched[hits] = False
         if work.table.form == "history":
-            is_unmatched &= is_there
+            is_unmatched &= is_current_row
         elif identity.key is not None:
-            is_unmatched &= is_there | (indices < 0)
+            is_unmatched &= is_current_row | (indices < 0)
         old.append(np.flatnonzero(is_unmatched))
     new = []
     for keys, own in zip(new_keys, is_own, strict=True):
@@ -138,8 +140,8 @@ def _match_part(part: _MatchTask) -> Matched:
 
 def _read(work: Matching, file: DataFile, names: Sequence[str]) -> pa.Table:
     if work.by_key:
-        ends = [END[work.table.form]] if work.table.form in END else []
-        return read_rows(work.storage, work.old_folder, file, work.table.stored, [*names, *ends])
+        end_columns = [END_COLUMN[work.table.form]] if work.table.form in END_COLUMN else []
+        return read_rows(work.storage, work.old_folder, file, work.table.stored, [*names, *end_columns])
     whole = read_rows(work.storage, work.old_folder, file, work.previous_spec.stored, work.previous_spec.stored.names)
     return converted(whole, work.previous_spec, work.table)
 

@@ -249,7 +249,7 @@ class KeyIndex:
             self._key, self._next = content["key"], int(content["next"])
             self._files = {path: (number, size, rows) for path, (number, size, rows) in content["files"].items()}
         except FileNotFoundError as error:
-            raise IndexDamagedError(f"{error.filename} is not there") from None
+            raise IndexDamagedError(f"{error.filename} is missing") from None
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise IndexDamagedError(f"{self._folder}/index.json is damaged: {error}") from None
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from logicalrep.pipeline.apply.ending import is_current
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.load.copying import CopiedPart, limit_rate
-from logicalrep.pipeline.schema.forms import END
+from logicalrep.pipeline.schema.forms import END_COLUMN
 from logicalrep.pipeline.schema.key_texts import key_texts
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.requests import RequestedPart, RequestedPartition
@@ -153,11 +153,11 @@ def find_deleted_keys(task: KeysTask) -> CopiedPart:
 
 def _read_keys(task: KeysTask) -> Generator[pa.Table, None, None]:
     stored, table = task.stored, task.stored.table
-    ends = [END[table.form]] if table.form in END else []
+    end_columns = [END_COLUMN[table.form]] if table.form in END_COLUMN else []
     schema = pa.schema([task.table.schema.field(key) for key in task.table.key_names])
     for file in stored.files:
-        rows = read_rows(task.storage, stored.folder, file, table.stored, [*table.key_names, *ends])
-        if ends:
+        rows = read_rows(task.storage, stored.folder, file, table.stored, [*table.key_names, *end_columns])
+        if end_columns:
             rows = rows.filter(pa.array(is_current(rows, table.form)))
         keys = rows.select(schema.names).cast(schema)
         for key in schema.names:

@@ -16,7 +16,7 @@ Form = Literal["rows", "marked", "history", "changes"]
 _MOMENT = pa.timestamp("us", "UTC")
 _NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
 
-MORE: dict[Form, tuple[pa.Field, ...]] = {
+ADDED_COLUMNS: dict[Form, tuple[pa.Field, ...]] = {
     "rows": (),
     "marked": (pa.field("_deleted", pa.bool_(), nullable=False), pa.field("_deleted_at", _MOMENT)),
     "history": (
@@ -37,7 +37,7 @@ MORE: dict[Form, tuple[pa.Field, ...]] = {
     ),
 }
 
-END: dict[Form, str] = {"marked": "_deleted_at", "history": "_valid_to_lsn"}
+END_COLUMN: dict[Form, str] = {"marked": "_deleted_at", "history": "_valid_to_lsn"}
 """The column that is NULL in current rows."""
 
 
@@ -54,15 +54,15 @@ class CompanionDamagedError(LogicalRepError, RuntimeError):
 def with_extra_columns(schema: pa.Schema, form: Form, table: object, *, has_field_ids: bool = False) -> pa.Schema:
     """Field ids of the added columns count from 1. Raises ReservedColumnError."""
     _refuse(schema.names, form, table)
-    return pa.schema([*schema, *_more(form, has_field_ids=has_field_ids)])
+    return pa.schema([*schema, *_added_fields(form, has_field_ids=has_field_ids)])
 
 
-def _more(form: Form, *, has_field_ids: bool) -> list[pa.Field]:
-    return [with_ids(field, number) if has_field_ids else field for number, field in enumerate(MORE[form], 1)]
+def _added_fields(form: Form, *, has_field_ids: bool) -> list[pa.Field]:
+    return [with_ids(field, number) if has_field_ids else field for number, field in enumerate(ADDED_COLUMNS[form], 1)]
 
 
 def _refuse(names: Sequence[str], form: Form, table: object) -> None:
-    taken = {field.name for field in MORE[form]}
+    taken = {field.name for field in ADDED_COLUMNS[form]}
     for name in names:
         if name.casefold() in taken:
             raise ReservedColumnError(
@@ -74,6 +74,6 @@ def _refuse(names: Sequence[str], form: Form, table: object) -> None:
 def with_live_markers(rows: pa.RecordBatch, form: Form, *, has_field_ids: bool = False) -> pa.RecordBatch:
     if form != "marked":
         return rows
-    deleted, at = _more(form, has_field_ids=has_field_ids)
+    deleted, at = _added_fields(form, has_field_ids=has_field_ids)
     arrays = [pa.repeat(pa.scalar(False), rows.num_rows), pa.nulls(rows.num_rows, at.type)]
     return pa.RecordBatch.from_arrays([*rows.columns, *arrays], schema=pa.schema([*rows.schema, deleted, at]))

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.pipeline.schema.forms import END
+from logicalrep.pipeline.schema.forms import END_COLUMN
 
 _MOST_COLUMNS = 32
 _LONGEST_TEXT = 32
@@ -34,10 +34,10 @@ class Statistics:
 
 
 def statistics_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns with statistics: the `END` columns and the first columns whose bounds are exact in JSON."""
+    """Return the columns with statistics: the end columns and the first columns whose bounds are exact in JSON."""
     names = [column.name for column in schema if _has_bounds(column.type)]
-    # Each batch checks by the END columns whether a file has current rows.
-    return sorted(names, key=lambda name: name not in END.values())[:_MOST_COLUMNS]
+    # Each batch checks by the end columns whether a file has current rows.
+    return sorted(names, key=lambda name: name not in END_COLUMN.values())[:_MOST_COLUMNS]
 
 
 def statistics_of(rows: pa.Table) -> Statistics:

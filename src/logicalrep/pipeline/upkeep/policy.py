@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.schema.forms import END
+from logicalrep.pipeline.schema.forms import END_COLUMN
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 
@@ -35,7 +35,7 @@ def due_files(table: TableSpec, files: Collection[DataFile], limits: Limits) -> 
             growing.add(file.partition)
             continue
         # Past versions never change, current ones do: they stay in different files.
-        is_past = table.form == "history" and not file.statistics.nulls.get(END["history"], 1)
+        is_past = table.form == "history" and not file.statistics.nulls.get(END_COLUMN["history"], 1)
         classes.setdefault((file.partition, is_past, _class_of(file, limits.merged_files)), []).append(file)
     largest_class = max(classes.values(), key=len, default=[])
     if len(largest_class) < limits.merged_files:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from logicalrep.pipeline.apply.ending import is_current
 from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
-from logicalrep.pipeline.schema.forms import END
+from logicalrep.pipeline.schema.forms import END_COLUMN
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
@@ -50,10 +50,10 @@ class DestinationRows:
     def _rows(self, stored_table: TableSpec, file: DataFile, columns: Sequence[str] = ()) -> pa.Table:
         """Return columns of a file's current rows, by default the columns of the server's table."""
         form, columns = self.table.form, columns or self.table.names
-        ends = [END[form]] if form in END else []
+        end_columns = [END_COLUMN[form]] if form in END_COLUMN else []
         names = [name for name in columns if name in stored_table.names]
-        rows = read_rows(self.storage, self._folder, file, stored_table.stored, [*names, *ends])
-        rows = rows.filter(pa.array(is_current(rows, form))) if ends else rows
+        rows = read_rows(self.storage, self._folder, file, stored_table.stored, [*names, *end_columns])
+        rows = rows.filter(pa.array(is_current(rows, form))) if end_columns else rows
         return pa.table(
             {name: rows[name] if name in names else pa.nulls(rows.num_rows, pa.string()) for name in columns}
         )
