@@ -20,7 +20,7 @@ from pyiceberg.table.update import TableUpdate, update_table_metadata
 
 from logicalrep.pipeline.formats.iceberg.foreign_commits import change_between, writer_of
 from logicalrep.pipeline.formats.iceberg.memory_files import location
-from logicalrep.pipeline.formats.iceberg.metadata import metadata_path, read_metadata
+from logicalrep.pipeline.formats.iceberg.metadata import metadata_path, next_time, read_metadata
 from logicalrep.pipeline.formats.iceberg.old_versions import store_old_versions
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.storage.storage import Storage, StorageError
@@ -75,6 +75,9 @@ class FolderVersions(MetadataVersions):
         number = 1 if last is None else last.number + 1
         earlier = None if last is None else location(self._storage, last.name)
         after = update_table_metadata(start, tuple(updates), metadata_location=earlier)
+        if snapshot_id is None:
+            # pyiceberg takes the clock's time, whatever the time of the last commit.
+            after = after.model_copy(update={"last_updated_ms": next_time(start)})
         version = MetadataVersion(number, after, metadata_path(self._folder, number))
         if not self._storage.create(version.name, after.model_dump_json().encode()):
             return None

@@ -29,6 +29,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     VERSION,
     WRITER,
     commit_summary,
+    is_clock_behind,
     new_metadata,
     retention_properties,
     schema_updates,
@@ -253,7 +254,8 @@ class IcebergTable(StoredTable):
             applied[position.application] = int(position.lsn)
         own = {WRITER: self._writer, VERSION: str(self.version + 1)}
         content, snapshot_id = self._content, None
-        only_expires = expired_until is not None and self._versions.commits_snapshots
+        # A catalog gives a commit without a snapshot the clock's time, whatever the time of the last commit.
+        only_expires = expired_until is not None and self._versions.commits_snapshots and not is_clock_behind(start)
         if added or removed or has_snapshot or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
             writer = ManifestWriter(self.storage, f"{self.folder}/metadata", changed, snapshot_id)

@@ -112,7 +112,7 @@ def snapshot_updates(
         "snapshot-id": snapshot_id,
         "parent-snapshot-id": metadata.current_snapshot_id,
         "sequence-number": next_sequence_number(metadata),
-        "timestamp-ms": max(time.time_ns() // 1_000_000, metadata.last_updated_ms + 1),
+        "timestamp-ms": next_time(metadata),
         "manifest-list": location(storage, manifest_list),
         "summary": summary,
         "schema-id": schema_id,
@@ -122,6 +122,23 @@ def snapshot_updates(
         retention = main.model_dump(by_alias=True, exclude_none=True, exclude={"snapshot_id", "snapshot_ref_type"})
         last |= retention
     return [AddSnapshotUpdate(snapshot=Snapshot(**values)), SetSnapshotRefUpdate(**last)]
+
+
+def next_time(metadata: TableMetadata) -> int:
+    """Return the time of the next commit, in milliseconds since 1970: now, unless the table has later times already.
+
+    Iceberg's Java library refuses a table whose times descend by more than a minute, as when a clock is set back.
+    """
+    return max(time.time_ns() // 1_000_000, _last_time(metadata) + 1)
+
+
+def is_clock_behind(metadata: TableMetadata) -> bool:
+    return time.time_ns() // 1_000_000 < _last_time(metadata)
+
+
+def _last_time(metadata: TableMetadata) -> int:
+    logged = [entry.timestamp_ms for entry in metadata.snapshot_log]
+    return max(metadata.last_updated_ms, *logged, *(entry.timestamp_ms for entry in metadata.metadata_log), 0)
 
 
 def next_sequence_number(metadata: TableMetadata) -> int:
