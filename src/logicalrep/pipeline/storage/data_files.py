@@ -102,13 +102,17 @@ def with_columns(file: DataFile, schema: pa.Schema, new: Collection[str]) -> Dat
     # Nobody reads the statistics of a dropped column.
     if not statistics.nulls or statistics.nulls.keys() & set(schema.names) == set(columns):
         return file
-    nulls = {name: statistics.nulls.get(name, file.rows) for name in columns if name in statistics.nulls or name in new}
+    counts = dict.fromkeys(new, file.rows) | statistics.nulls | statistics.other_nulls
+    nulls = {name: counts[name] for name in columns if name in statistics.nulls or name in new}
     if len(nulls) < len(columns):
-        return replace(file, statistics=Statistics())
+        return replace(
+            file, statistics=Statistics(other_nulls={name: counts[name] for name in schema.names if name in counts})
+        )
+    other_nulls = {name: counts[name] for name in schema.names if name in counts and name not in nulls}
     least, greatest = (
         {name: bounds[name] for name in columns if name in bounds} for bounds in (statistics.least, statistics.greatest)
     )
-    return replace(file, statistics=Statistics(least, greatest, nulls))
+    return replace(file, statistics=Statistics(least, greatest, nulls, other_nulls))
 
 
 def write_rows(

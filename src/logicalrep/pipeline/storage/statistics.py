@@ -30,7 +30,9 @@ class Statistics:
     greatest: dict[str, Any] = field(default_factory=dict)
     """An upper bound of each column that has values."""
     nulls: dict[str, int] = field(default_factory=dict)
-    """The number of nulls of each column."""
+    """The number of nulls of each column with bounds."""
+    other_nulls: dict[str, int] = field(default_factory=dict, compare=False)
+    """The number of nulls of each column without bounds: Iceberg alone stores it."""
 
 
 def statistics_columns(schema: pa.Schema) -> list[str]:
@@ -41,10 +43,12 @@ def statistics_columns(schema: pa.Schema) -> list[str]:
 
 
 def statistics_of(rows: pa.Table) -> Statistics:
-    statistics = Statistics()
-    for name in statistics_columns(rows.schema):
+    nulls = {name: rows.column(name).null_count for name in rows.column_names}
+    without_bounds = Statistics(other_nulls=dict(nulls))
+    bounded = statistics_columns(rows.schema)
+    statistics = Statistics(nulls={name: nulls.pop(name) for name in bounded}, other_nulls=nulls)
+    for name in bounded:
         column = rows.column(name)
-        statistics.nulls[name] = column.null_count
         if column.null_count == len(column):
             continue
         bounds = pc.min_max(column)
@@ -52,10 +56,10 @@ def statistics_of(rows: pa.Table) -> Statistics:
             least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
         except (OverflowError, ValueError):
             # Python's dates cover the years 1 to 9999.
-            return Statistics()
+            return without_bounds
         if isinstance(greatest, str) and len(greatest) > _LONGEST_TEXT:
             if greatest[_LONGEST_TEXT] == LAST:
-                return Statistics()
+                return without_bounds
             greatest = greatest[:_LONGEST_TEXT] + LAST
         statistics.least[name] = least[:_LONGEST_TEXT] if isinstance(least, str) else least
         statistics.greatest[name] = greatest

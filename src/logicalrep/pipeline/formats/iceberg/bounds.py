@@ -12,17 +12,22 @@ from typing import Any
 import pyarrow as pa
 
 from logicalrep.pipeline.schema.field_ids import field_id
-from logicalrep.pipeline.storage.statistics import Statistics
+from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns
 
 _INT, _LONG = struct.Struct("<i"), struct.Struct("<q")
 
 
 def to_bounds(schema: pa.Schema, rows: int, statistics: Statistics) -> dict[str, Any]:
-    fields = {name: schema.field(name) for name in statistics.nulls}
+    """Return the statistics of a file's entry in a manifest, with counts of all columns.
+
+    DuckDB 1.4 takes a column without counts for a column without rows.
+    """
+    nulls = statistics.nulls | statistics.other_nulls
+    fields = {name: schema.field(name) for name in nulls}
     ids = {name: field_id(field) for name, field in fields.items()}
     return {
         "value_counts": {ids[name]: rows for name in fields},
-        "null_value_counts": {ids[name]: nulls for name, nulls in statistics.nulls.items()},
+        "null_value_counts": {ids[name]: count for name, count in nulls.items()},
         "lower_bounds": {ids[name]: _bytes(fields[name].type, value) for name, value in statistics.least.items()},
         "upper_bounds": {ids[name]: _bytes(fields[name].type, value) for name, value in statistics.greatest.items()},
     }
@@ -30,6 +35,7 @@ def to_bounds(schema: pa.Schema, rows: int, statistics: Statistics) -> dict[str,
 
 def from_bounds(
     schema: pa.Schema,
+    rows: int,
     least: Mapping[int, bytes] | None,
     greatest: Mapping[int, bytes] | None,
     nulls: Mapping[int, int] | None,
@@ -40,29 +46,37 @@ def from_bounds(
 
     Args:
         schema: the table's schema.
+        rows: the number of the file's rows.
         least: the lower bounds.
         greatest: the upper bounds.
         nulls: the numbers of nulls.
         is_own: whether replicate wrote the file: bounds of other programs may be truncated texts.
     """
-    fields = {field_id(field): field for field in schema if _has_bounds(field.type)}
+    fields = {field_id(field): field for field in schema}
+    counts = {fields[key].name: count for key, count in (nulls or {}).items() if key in fields}
+    bounded = {*statistics_columns(schema)}
     if not is_own:
-        fields = {key: field for key, field in fields.items() if pa.types.is_integer(field.type)}
+        bounded = {name for name in bounded if pa.types.is_integer(schema.field(name).type)}
 
     def values(bounds: Mapping[int, bytes] | None) -> dict[str, Any]:
         return {
-            fields[key].name: _value(fields[key].type, data) for key, data in (bounds or {}).items() if key in fields
+            fields[key].name: _value(fields[key].type, data)
+            for key, data in (bounds or {}).items()
+            if key in fields and fields[key].name in bounded
         }
 
+    least_values, greatest_values = values(least), values(greatest)
+    # A file without bounds has counts too.
+    has_bounds = bool(least_values) or all(counts[name] == rows for name in counts.keys() & bounded)
+    with_bounds = {
+        name for name in counts.keys() & bounded if has_bounds and (name in least_values or counts[name] == rows)
+    }
     return Statistics(
-        values(least),
-        values(greatest),
-        {fields[key].name: count for key, count in (nulls or {}).items() if key in fields},
+        least_values,
+        greatest_values,
+        {name: count for name, count in counts.items() if name in with_bounds},
+        {name: count for name, count in counts.items() if name not in with_bounds},
     )
-
-
-def _has_bounds(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or _is_long(type_) or _is_int(type_))
 
 
 def _is_long(type_: pa.DataType) -> bool:

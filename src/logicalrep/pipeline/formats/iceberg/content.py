@@ -119,7 +119,12 @@ class Content:
 
 def _data_file(path: str, file: ManifestDataFile, table: TableSpec, vector: DeletionVector | None) -> DataFile:
     statistics = from_bounds(
-        table.stored, file.lower_bounds, file.upper_bounds, file.null_value_counts, is_own=is_own_name(path)
+        table.stored,
+        file.record_count,
+        file.lower_bounds,
+        file.upper_bounds,
+        file.null_value_counts,
+        is_own=is_own_name(path),
     )
     values = tuple(file.partition[number] for number in range(len(table.partitions)))
     return DataFile(path, file.file_size_in_bytes, file.record_count, statistics, vector, values)

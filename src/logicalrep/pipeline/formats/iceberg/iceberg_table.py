@@ -256,12 +256,15 @@ class IcebergTable(StoredTable):
         content, snapshot_id = self._content, None
         # A catalog gives a commit without a snapshot the clock's time, whatever the time of the last commit.
         only_expires = expired_until is not None and self._versions.commits_snapshots and not is_clock_behind(start)
-        if added or removed or has_snapshot or (self._versions.commits_snapshots and not only_expires):
+        old_columns, columns = ({field.field_id for field in state.schema().fields} for state in (start, changed))
+        new_columns = frozenset(columns - old_columns)
+        has_rows = bool(added or removed or has_snapshot)
+        if has_rows or new_columns or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
-            writer = ManifestWriter(self.storage, f"{self.folder}/metadata", changed, snapshot_id)
+            writer = ManifestWriter(self.storage, f"{self.folder}/metadata", changed, snapshot_id, new_columns)
             content = self._content.write_changes(writer, self.folder, described, added, removed)
             path = writer.write_list(content.manifests, start.current_snapshot_id)
-            if operation is None and not (added or removed or has_snapshot):
+            if operation is None and not has_rows:
                 operation = Operation.REPLACE
             summary = commit_summary(operation, added, removed, self.files, content.files, position, own)
             updates += snapshot_updates(self.storage, start, changed.current_schema_id, snapshot_id, path, summary)

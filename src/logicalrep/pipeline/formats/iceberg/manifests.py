@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
-from pyiceberg.manifest import DataFile as ManifestDataFile
 from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
     DataFileContent,
     FileFormat,
     ManifestContent,
@@ -24,6 +25,7 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
     read_manifest_list,
 )
+from pyiceberg.manifest import DataFile as ManifestDataFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -33,11 +35,14 @@ from logicalrep.pipeline.formats.iceberg.bounds import to_bounds
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles, location
 from logicalrep.pipeline.formats.iceberg.metadata import next_sequence_number
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.data_files import DataFile, is_own_name
 from logicalrep.pipeline.storage.storage import Storage, first_line
 from logicalrep_runtime.errors import LogicalRepError
 
 _CODEC: Literal["deflate"] = "deflate"
+_VALUE_COUNTS, _NULL_COUNTS = (
+    [field.name for field in DATA_FILE_TYPE[2].fields].index(name) for name in ("value_counts", "null_value_counts")
+)
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,17 @@ def manifest_data_file(
     )
 
 
+def _with_nulls(file: ManifestDataFile, columns: Collection[int]) -> ManifestDataFile:
+    """Return a file with the counts of columns that it lacks, which are NULL in all rows."""
+    if not columns or not is_own_name(file.file_path.rpartition("/")[2]):
+        return file
+    counted, counts = copy(file), dict.fromkeys(columns, file.record_count)
+    counted[_VALUE_COUNTS], counted[_NULL_COUNTS] = (
+        counts | (file_counts or {}) for file_counts in (file.value_counts, file.null_value_counts)
+    )
+    return counted
+
+
 class _DeleteManifestWriter(ManifestWriterV2):
     def content(self) -> ManifestContent:
         return ManifestContent.DELETES
@@ -105,6 +121,8 @@ class ManifestWriter:
     metadata: TableMetadata
     """The table's metadata with the schema and the partition spec of the new files."""
     snapshot_id: int
+    new_columns: frozenset[int] = frozenset()
+    """The field ids of the columns that the table did not have before this snapshot."""
 
     @property
     def spec_id(self) -> int:
@@ -131,10 +149,11 @@ class ManifestWriter:
             removed: the locations of the removed files.
             of_deletes: whether the manifests list delete files.
         """
+        has_counts = not of_deletes and bool(self.new_columns)
         touched = [
             manifest
             for manifest in manifests
-            if any(entry.data_file.file_path in removed for entry in manifest.entries)
+            if has_counts or any(entry.data_file.file_path in removed for entry in manifest.entries)
         ]
         stay = [manifest for manifest in manifests if manifest not in touched]
         if not touched and not added:
@@ -169,7 +188,7 @@ class ManifestWriter:
             snapshot_id=self.snapshot_id if is_removed else entry.snapshot_id,
             sequence_number=entry.sequence_number,
             file_sequence_number=entry.file_sequence_number,
-            data_file=entry.data_file,
+            data_file=_with_nulls(entry.data_file, self.new_columns),
         )
 
     def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, of_deletes: bool) -> Manifest:
