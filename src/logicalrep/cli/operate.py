@@ -194,8 +194,7 @@ def _resync(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.schema.table_settings import TableSettings
     from logicalrep.pipeline.state.destination_names import confirm_names
     from logicalrep.pipeline.state.state import State
-    from logicalrep.postgres.publications import PublicationError
-    from logicalrep.postgres.slots.errors import UndecodableError
+    from logicalrep.postgres.slots.errors import SlotError
     from logicalrep.postgres.table_rows.conditions import parse_condition
     from logicalrep.transactions.table_names import table_name, table_names
 
@@ -252,10 +251,10 @@ def _resync(options: argparse.Namespace) -> int:
     with show_progress() as observer:
         try:
             replicate_with(settings, observer)
-        except (PublicationError, UndecodableError):
-            if not options.all:
+        except SlotError as error:
+            if not options.all or error.code not in ("PUBLICATION_GONE", "SLOT_LOST", "SLOT_UNDECODABLE"):
                 raise
-            # The slot cannot pass changes that cannot be decoded, or that precede the recreation of the publication.
+            # The slot cannot pass WAL that is missing or cannot be decoded, or that precedes its publication.
             resync(connection, storage, (), new_slot=True, **own_names)
             replicate_with(settings, observer)
     return 0

@@ -89,7 +89,7 @@ SERVERS: dict[str, tuple[str, str]] = {
         "Stop the reader that the error names, or give this reader its own slot.",
     ),
     "SLOT_LOST": (
-        "The server removed WAL that the slot needs, or a destination's slot no longer exists.",
+        "The server or somebody removed WAL that the slot needs, or a destination's slot no longer exists.",
         "Run `logicalrep resync --all` for a destination of `replicate`. For a stream drop the slot, create a new "
         "slot, copy the tables again, and start with a new checkpoint. A larger `max_slot_wal_keep_size` keeps slots "
         "longer.",

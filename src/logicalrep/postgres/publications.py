@@ -11,7 +11,7 @@ from psycopg.errors import Diagnostic
 from psycopg.rows import TupleRow
 
 from logicalrep.postgres.server import Connection, server_major
-from logicalrep.postgres.slots.errors import SlotError, UndecodableError
+from logicalrep.postgres.slots.errors import MissingWalError, SlotError, UndecodableError
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import CatalogType, TypeCatalog
@@ -248,7 +248,7 @@ class PublicationError(SlotError):
 
 @contextmanager
 def publication_errors(connection: Connection) -> Iterator[None]:
-    """Turn the server's errors and warnings about decoding into PublicationError and UndecodableError."""
+    """Turn the server's errors and warnings about decoding into errors of the slot, with a remedy."""
     missing: list[str] = []
 
     def collect(diagnostic: Diagnostic) -> None:
@@ -264,6 +264,8 @@ def publication_errors(connection: Connection) -> Iterator[None]:
         raise _error(error.diag.message_primary or "") from error
     except psycopg.errors.InternalError_ as error:
         raise UndecodableError.of(error.diag.message_primary or "") from error
+    except psycopg.errors.UndefinedFile as error:
+        raise MissingWalError.of(error.diag.message_primary or "") from error
     finally:
         connection.remove_notice_handler(collect)
     if missing:

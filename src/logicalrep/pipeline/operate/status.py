@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.server import query_oldest_load, query_oldest_writer
-from logicalrep.postgres.slots.slot import Slot, find_slot
+from logicalrep.postgres.slots.slot import Slot, find_slot, query_missing_wal
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,8 @@ def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
     state = State.read(storage)
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
+        if slot is not None and slot.lost is None:
+            slot = replace(slot, lost=query_missing_wal(connection, slot))
         (oldest, began), load = query_oldest_writer(connection) or (None, None), query_oldest_load(connection)
     is_running = slot is not None and slot.active_pid is not None
     if not is_running:

@@ -30,7 +30,7 @@ from logicalrep.postgres.publications import query_foreign_rows
 from logicalrep.postgres.retries import LOCKED, Wait, retry
 from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
 from logicalrep.postgres.slots.creating import keep_on_standbys
-from logicalrep.postgres.slots.errors import LostPositionError, SlotError
+from logicalrep.postgres.slots.errors import LostPositionError, MissingWalError, SlotError
 from logicalrep.postgres.slots.positions import outside_wal_reason
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.snapshots import WRITERS_INTERVAL, run_and_report_waits
@@ -225,7 +225,8 @@ def naming_remedies(slot: str, receiver: ChangeReceiver) -> Iterator[None]:
         yield
     except SlotError as error:
         if error.code == "SLOT_LOST":
-            raise _slot_lost(slot, "lost", receiver.acknowledged) from error
+            reason = f" ({error.reason})" if isinstance(error, MissingWalError) else ""
+            raise _slot_lost(slot, f"lost{reason}", receiver.acknowledged) from error
         if isinstance(error, LostPositionError) and error.code == "WAL_DIVERGED":
             raise _diverged(error.reason) from error
         raise

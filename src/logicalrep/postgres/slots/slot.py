@@ -7,7 +7,7 @@ from datetime import datetime
 
 from psycopg.rows import dict_row
 
-from logicalrep.postgres.server import HEAD, Connection, query_wal_head, server_major
+from logicalrep.postgres.server import HEAD, Connection, query_scalar, query_wal_head, server_major
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.timelines import Timeline, WalPosition, query_beginning
 from logicalrep_runtime.scalars import Lsn
@@ -161,6 +161,28 @@ def query_slot(connection: Connection, name: str) -> Slot:
             code="SLOT_LOST",
         )
     return slot if slot.timeline is None else replace(slot, timeline=query_beginning(connection, slot.timeline))
+
+
+# The name of a WAL file has three numbers of eight digits: its timeline, the number of 4 GB, and the file's number in
+# these. Only superusers and members of pg_monitor may list the files.
+_MISSING_WAL = """
+SELECT slot.file FROM (
+    SELECT to_hex(%(lsn)s::bigint >> 32) AS high, to_hex(
+        (%(lsn)s::bigint & 4294967295) / pg_size_bytes(current_setting('wal_segment_size'))
+    ) AS low
+) AS number CROSS JOIN LATERAL (SELECT upper(lpad(high, 8, '0') || lpad(low, 8, '0')) AS file) AS slot
+WHERE NOT EXISTS (SELECT FROM pg_ls_waldir() AS existing WHERE substr(existing.name, 9) = slot.file)
+"""
+
+
+def query_missing_wal(connection: Connection, slot: Slot) -> str | None:
+    """Return why the server lacks the start of a slot's WAL; None if it has it, or if the role may not look."""
+    if slot.restart_lsn is None or not query_scalar(
+        connection, "SELECT has_function_privilege('pg_ls_waldir()', 'EXECUTE')"
+    ):
+        return None
+    row = connection.execute(_MISSING_WAL, {"lsn": int(slot.restart_lsn)}).fetchone()
+    return None if row is None else f"the server lacks the WAL file {row[0]}, which it needs"
 
 
 def query_sent_end(connection: Connection, name: str) -> Lsn:
