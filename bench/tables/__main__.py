@@ -10,6 +10,7 @@ The parts, all of them by default but `index`, `upkeep`, `commits` and `memory`,
 - small: the same for ten tables of 100,000 rows.
 - batches: transactions of 1,000 to 1,000,000 updates of a large table.
 - tables: the same rows and changes in 1, 20 and 200 tables.
+- partitions: the first load of a table in 100, 300, 600 and 3,000 partitions.
 - amplification: random updates of tables of 1 and 10 times the scale, by copying files and by marking rows.
 - index: random updates, found by an index and marked, of tables of 1, 10 and 100 times the scale.
 - formats: updates of tables of 2 and 10 times the scale, in Delta and in Iceberg beside each other, and the objects of
@@ -53,6 +54,7 @@ _PARTS = {
     "small": latency.of_small_tables,
     "batches": growth.of_batches,
     "tables": growth.of_tables,
+    "partitions": growth.of_partitions,
     "amplification": amplification.measure,
     "index": amplification.of_index,
     "formats": formats.measure,

@@ -12,6 +12,7 @@ from bench.tables.setting import Setting, bytes_written
 
 _BATCHES = (1_000, 10_000, 100_000, 1_000_000)
 _TABLES = (1, 20, 200)
+_PARTITIONS = (100, 300, 600, 3_000)
 _ROWS = 100_000
 """The rows of all tables together."""
 _CHANGES = 1_000
@@ -37,6 +38,26 @@ def of_batches(setting: Setting) -> Iterator[dict[str, Any]]:
         yield {"measured": f"a transaction of {changes:,} updates of {setting.scale:,} rows"} | _measured(
             setting, storage, change, rounds
         )
+
+
+def of_partitions(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure the first load of a table in few and many partitions."""
+    for count in _PARTITIONS:
+        execute = setting.connection.execute
+        execute("DROP TABLE IF EXISTS parted")
+        execute("CREATE TABLE parted (id int PRIMARY KEY, v int) PARTITION BY RANGE (id)")
+        width = _ROWS // count + 1
+        for number in range(count):
+            bounds = f"FROM ({number * width}) TO ({number * width + width})"
+            execute(f"CREATE TABLE parted_{number} PARTITION OF parted FOR VALUES {bounds}")
+        execute(f"INSERT INTO parted SELECT i, i FROM generate_series(0, {_ROWS - 1}) AS i")
+        ran = setting.once(setting.folder / f"partitions{count}")
+        yield {
+            "measured": f"first load of {_ROWS:,} rows in {count:,} partitions",
+            "seconds with the start of Spark": round(ran.seconds, 1),
+            **ran.used.figures(count, "partitions"),
+        }
+    execute("DROP TABLE parted")
 
 
 def of_tables(setting: Setting) -> Iterator[dict[str, Any]]:

@@ -202,7 +202,13 @@ def _make_slot(
     return row["snapshot_name"], Lsn(row["consistent_point"])
 
 
-def hold_tables(connection: Connection, tables: Sequence[TableName], *, patience: float = math.inf) -> None:
+def hold_tables(
+    connection: Connection,
+    tables: Sequence[TableName],
+    *,
+    patience: float = math.inf,
+    with_partitions: bool = True,
+) -> None:
     """Lock tables against TRUNCATE, rewrites and ALTER, which a snapshot does not hide.
 
     The tables must be locked after the slot's creation, which waits for transactions that might wait for the locks.
@@ -213,7 +219,8 @@ def hold_tables(connection: Connection, tables: Sequence[TableName], *, patience
     """
     if not tables:
         return
-    names = sql.SQL(", ").join(sql.Identifier(*table) for table in tables)
+    only = sql.SQL("" if with_partitions else "ONLY ")
+    names = sql.SQL(", ").join(only + sql.Identifier(*table) for table in tables)
     listed_names = ", ".join(map(str, tables))
     deadline = time.monotonic() + patience
     try:

@@ -88,14 +88,16 @@ class SnapshotReader(PromptReader, DataSourceReader):
     def _read(self, part: TablePart) -> Iterator[pa.RecordBatch]:
         settings = self._options.connection
         with settings.connect() as connection, settings.connect() as current:
-            self._hold(connection)
+            self._hold(connection, part.rows)
             options = with_catalog(connection, self._options)
             with closing(copy_rows(connection, part.rows, current)) as data:
                 rows = inserts(data, part.relation, part.commit_lsn)
                 messages = inserted(part.relation, rows, part.commit_lsn, self._snapshot.taken)
                 yield from committed_batches(messages, Decoder(1), row_form(options, self._schema))
 
-    def _hold(self, connection: Connection) -> None:
+    def _hold(self, connection: Connection, rows: FileRows | None = None) -> None:
+        """Begin a transaction with the snapshot, and lock the table: with all partitions, or with one of its files."""
+        tables = [self._table] if rows is None else list(dict.fromkeys((self._table, rows.name)))
         hold(connection, self._snapshot)
         with readable(self._table):
-            hold_tables(connection, [self._table], patience=0)
+            hold_tables(connection, tables, patience=0, with_partitions=rows is None)

@@ -21,6 +21,7 @@ from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
+from logicalrep.pipeline.load import copying
 from logicalrep.pipeline.load.copying import limit_rate
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
 from logicalrep.pipeline.run.run import replicate_with
@@ -31,8 +32,10 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_relation
 from logicalrep.postgres.retries import Wait
+from logicalrep.postgres.server import Connection
 from logicalrep.postgres.snapshots import Snapshot, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.parts import query_parts
+from logicalrep.postgres.table_rows.reading import FileRows, copy_rows
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import delta_rows, find_differences
@@ -247,6 +250,68 @@ def test_a_table_that_is_changed_meanwhile_is_reloaded(db18: Database, tmp_path:
     assert changed.may_retry
     assert [text.partition(":")[0] for text in heard.waits] == ["the load of public.t restarts"]
     assert isinstance(results["other"], CopiedTable)
+
+
+DDL_OF_PARTITIONS = {
+    "truncate": "TRUNCATE t_1",
+    "a rewrite": "ALTER TABLE t ALTER COLUMN v TYPE bigint USING length(v)",
+    "a column": "ALTER TABLE t ADD COLUMN more int DEFAULT 1",
+    "a renamed partition": "ALTER TABLE t_1 RENAME TO renamed",
+    "drop": "DROP TABLE t_1",
+    "a renamed root": "ALTER TABLE t RENAME TO old; CREATE TABLE t (id int PRIMARY KEY, v text)",
+}
+
+
+@pytest.mark.parametrize("statements", DDL_OF_PARTITIONS.values(), ids=DDL_OF_PARTITIONS)
+def test_a_partition_that_is_changed_meanwhile_is_reloaded(db18: Database, tmp_path: Path, statements: str) -> None:
+    make_partitions(db18)
+
+    def change() -> None:
+        with db18.writer() as writer:
+            for statement in statements.split(";"):
+                writer.execute(statement.encode())
+
+    (changed,) = load(db18, tmp_path, "t", engine=Before(change), load_sessions=1)
+    assert isinstance(changed, CopyFailed), changed
+    assert changed.may_retry
+
+
+@pytest.mark.parametrize(
+    "statement", ["ALTER TABLE t DETACH PARTITION t_1", "CREATE TABLE t_9 PARTITION OF t FOR VALUES FROM (90) TO (99)"]
+)
+def test_a_load_has_the_partitions_of_its_snapshot(db18: Database, tmp_path: Path, statement: str) -> None:
+    make_partitions(db18)
+    rows = server_rows(db18, "SELECT * FROM t")
+    (loaded,) = load(db18, tmp_path, "t", engine=Before(lambda: db18.execute(statement)), load_sessions=1)
+    assert rows_of(tmp_path, loaded) == rows
+
+
+def test_a_load_locks_a_partition_at_a_time(db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a lock on all partitions for the file of each, a load would cost the square of their number."""
+    make_partitions(db18)
+    locked: list[list[str]] = []
+
+    def read(connection: Connection, rows: FileRows, observer: Connection) -> Iterator[memoryview | bytes]:
+        query = (
+            "SELECT relname FROM pg_locks JOIN pg_class ON pg_class.oid = relation "
+            "WHERE pid = pg_backend_pid() AND relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace"
+        )
+        locked.append(sorted(name for (name,) in connection.execute(query).fetchall()))
+        yield from copy_rows(connection, rows, observer)
+
+    monkeypatch.setattr(copying, "copy_rows", read)
+    (loaded,) = load(db18, tmp_path, "t")
+    assert rows_of(tmp_path, loaded) == server_rows(db18, "SELECT * FROM t")
+    assert sorted(locked) == [["t", "t_1"], ["t", "t_2"], ["t", "t_3"]]
+
+
+def make_partitions(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+        *(f"CREATE TABLE t_{i} PARTITION OF t FOR VALUES FROM ({i}0) TO ({i + 1}0)" for i in (1, 2, 3)),
+        "INSERT INTO t SELECT i, 'v' FROM generate_series(10, 39) AS i",
+        "CREATE PUBLICATION p FOR TABLE t WITH (publish_via_partition_root = true)",
+    )
 
 
 def test_ddl_waits_for_a_range_and_not_for_the_table(db18: Database, tmp_path: Path) -> None:

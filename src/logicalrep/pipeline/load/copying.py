@@ -79,7 +79,9 @@ def _copy_ranges(
     for rows in part.ranges:
         hold(connection, part.snapshot)
         with readable(name):
-            hold_tables(connection, [name], patience=part.storage.limits.lock_seconds)
+            # Locking and comparing all partitions for each of their files would cost the square of their number.
+            tables = dict.fromkeys((name, rows.name))
+            hold_tables(connection, list(tables), patience=part.storage.limits.lock_seconds, with_partitions=False)
         check_columns(connection, second_connection)
         try:
             with closing(copy_rows(connection, rows, second_connection)) as data:
