@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from logicalrep.observe.events import CopyStarted, RunEvent
-from logicalrep.observe.observer import Observer, Observers
+from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync
@@ -31,14 +32,29 @@ from tests.waiting import eventually
 BAD = TableName("public", "bad")
 
 
+class Mentions(Observer):
+    """The lines about stopped tables."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def on_event(self, event: RunEvent) -> None:
+        if event.level > logging.INFO and "stopped: " in (line := event.line() or ""):
+            self.lines.append(line)
+
+
 def stops(
     db: Database, storage: Path, reason: str, engine: SequentialEngine | None = None, *, is_kept: bool = False
 ) -> None:
-    """Replicate twice: `bad` alone is stopped, `good` has what came meanwhile."""
+    """Replicate twice: `bad` alone is stopped, which both runs mention, and `good` has what came meanwhile."""
     for number in range(2):
         db.execute(f"INSERT INTO good VALUES ({1000 + number})")
+        mentions = Mentions()
         with pytest.raises(TablesStoppedError, match=reason) as raised:
-            replicate_with(settings(db, storage, once=True), Observers(), engine=engine or SequentialEngine())
+            replicate_with(settings(db, storage, once=True), mentions, engine=engine or SequentialEngine())
+        # A table without a copy, or with a refused commit, is tried again at each start.
+        (line,) = mentions.lines
+        assert line.startswith(("public.bad is stopped: ", "public.bad is still stopped: "))
         assert "public.good" not in str(raised.value)
         changes = "its changes from that commit on are buffered" if is_kept else "its changes are not buffered"
         assert changes in str(raised.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from logicalrep.observe.events import WarningIssued
 from logicalrep.observe.figures import Standing
 from logicalrep.pipeline.buffer.pending_loads import ASKED_FOR, HeldCommit, PartitionsLoad, PendingLoad, TableLoad
 from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint, compare
@@ -91,6 +92,7 @@ class Openings:
         elif state is not None and was_stopped:
             # Its changes since then are stored nowhere: only a requested reload lets it resume.
             table.move(Stopped(state.error or "", copy, pending))
+            self.context.observer.on_event(WarningIssued(f"{table.name} is still stopped: {state.error}"))
         elif pending is None:
             table.move(Following("it is as the last checkpoint has it", copy))
         elif table.is_whole and not isinstance(pending, PartitionsLoad):
