@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -47,7 +47,7 @@ from logicalrep.pipeline.load.snapshot_copy import SnapshotCopy
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run.loop import Loop
 from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for
-from logicalrep.pipeline.run.setup import naming_remedies, prepare, proven_before
+from logicalrep.pipeline.run.setup import Prepared, naming_remedies, prepare, proven_before
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import PausedError, refuse_paused
 from logicalrep.pipeline.state.state import Identity, State, States
@@ -55,6 +55,7 @@ from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables.manager import TableManager
 from logicalrep.postgres.retries import Ended, Wait
+from logicalrep.postgres.slots.errors import LostPositionError
 from logicalrep.postgres.snapshots import WRITERS_INTERVAL
 from logicalrep_runtime.columnar.compiling import announcing_compilation
 from logicalrep_runtime.errors import LogicalRepError
@@ -184,23 +185,9 @@ def follow(
     guard, limits = Guard(storage, settings), storage.limits
     tables = table_format(storage, settings.format, settings.table_catalog, creates=True)
     server = Wait(settings.patience, stop=stop, say=passing(observer, WaitReported))
-    observer.on_event(StepStarted("checking the server, the role and the destination"))
-    prepared = prepare(settings, storage, observer, stop, server)
-    identity, state = prepared.identity, State.read(storage)
-    observer.on_event(RunPrepared(identity.slot))
-    observer.on_event(StepStarted(f"starting to read the slot {identity.slot}"))
-    receiving = ChangeReceiver(
-        settings.connection,
-        identity.slot,
-        prepared.options,
-        state=state,
-        waiting=server,
-        traffic=observed.traffic,
-        limits=replace(limits, round_seconds=gathering_for(0 if settings.once else settings.every)),
-    )
     # The receiver holds the slot, which keeps other writers from the destination.
-    with receiving as receiver, naming_remedies(identity.slot, receiver):
-        receiver.wait_until_started()
+    with _receive(settings, storage, observer, observed, stop, server) as (prepared, receiver):
+        identity, state = prepared.identity, prepared.state
         # A suspended process that held the slot before finds its next state number taken. No process copies rows now.
         states = States(storage)
         states.write(states.last.without_progress)
@@ -246,6 +233,48 @@ def follow(
                     observer.on_event(RunResumed(len(states.last.tables), states.last.lsn))
                 Loop(context, receiver, catalog, manager, states, pool).run()
                 observer.on_event(StepStarted("ending"))
+
+
+@contextmanager
+def _receive(
+    settings: ReplicateSettings,
+    storage: Storage,
+    observer: Observer,
+    observed: Observed,
+    stop: threading.Event,
+    server: Wait,
+) -> Iterator[tuple[Prepared, ChangeReceiver]]:
+    """Prepare the server, and yield a receiver that holds the slot, from the last checkpoint on.
+
+    A process that still runs, as in a rolling restart, keeps the slot until it ends, and saves checkpoints until then:
+    the receiver starts over from its last checkpoint.
+    """
+    while True:
+        observer.on_event(StepStarted("checking the server, the role and the destination"))
+        prepared = prepare(settings, storage, observer, stop, server)
+        slot, position = prepared.identity.slot, prepared.state.lsn
+        observer.on_event(RunPrepared(slot))
+        observer.on_event(StepStarted(f"starting to read the slot {slot}"))
+        receiving = ChangeReceiver(
+            settings.connection,
+            slot,
+            prepared.options,
+            state=prepared.state,
+            waiting=server,
+            traffic=observed.traffic,
+            limits=replace(storage.limits, round_seconds=gathering_for(0 if settings.once else settings.every)),
+        )
+        with receiving as receiver, naming_remedies(slot, receiver):
+            try:
+                receiver.wait_until_started()
+            except LostPositionError:
+                if State.read(storage).lsn == position:
+                    raise
+                continue
+            if State.read(storage).lsn != position:
+                continue
+            yield prepared, receiver
+            return
 
 
 def _loader(context: RunContext, receiver: ChangeReceiver) -> LoadQueue:

@@ -46,6 +46,8 @@ _PATIENCE_OF_CHECK = 5.0
 @dataclass(frozen=True, slots=True)
 class Prepared:
     identity: Identity
+    state: State
+    """The last checkpoint, which is not before the slot's position."""
     published: Published
     options: PluginOptions
 
@@ -105,6 +107,8 @@ def _prepare_with(
             writers = Wait(stop=stop, say=passing(observer, WaitReported), interval=WRITERS_INTERVAL)
             run_and_report_waits(lambda: ensure_slot(connection, needs), connection, second_connection, writers)
         slot = query_slot(connection, identity.slot)
+        # A process that still ran may have saved a checkpoint and acknowledged it since the first reading.
+        state = State.read(storage)
         if state.lsn and slot.confirmed.lsn > state.lsn:
             raise SlotError(
                 f"replication slot {identity.slot!r} is at {slot.confirmed.lsn}, but the tables are at {state.lsn}: "
@@ -121,7 +125,7 @@ def _prepare_with(
             streaming=most_streaming(version),
             origin=None if needs.origin is None else "none",
         )
-        return Prepared(identity, published, options)
+        return Prepared(identity, state, published, options)
 
 
 def query_unmet(settings: ReplicateSettings) -> Requirements:
