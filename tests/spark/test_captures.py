@@ -56,7 +56,11 @@ def test_a_session_that_was_another_one_is_an_error(tmp_path: Path) -> None:
     ("options", "schema", "reason"),
     [
         ({}, "a int", "cannot be chosen"),
-        ({"table": "public.t"}, "id int", r"and then these: _change_type string NOT NULL, _commit_version bigint"),
+        (
+            {"table": "public.t"},
+            "id int",
+            r"must end with these columns: _change_type string NOT NULL, _commit_version bigint",
+        ),
     ],
 )
 def test_columns_that_are_none_of_its_own(spark: Any, options: dict[str, str], schema: str, reason: str) -> None:

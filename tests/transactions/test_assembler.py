@@ -388,7 +388,7 @@ class TestErrors:
             ),
             (
                 [begin_prepare(7, "g", 9), prepare(8, "h", 9)],
-                "Prepare at 0/1 in transaction 7: names transaction 8, 'h', but Begin Prepare 7, 'g'",
+                "Prepare at 0/1 in transaction 7: names transaction 8, 'h', but Begin Prepare named 7, 'g'",
             ),
             (
                 [start(7)],

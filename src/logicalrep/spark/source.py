@@ -41,7 +41,9 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
         if options.table is None:
             return feed_schema()
         if options.path is not None:
-            raise OptionError("option 'table' reads the columns from the server; with 'path' give them by .schema(...)")
+            raise OptionError(
+                "option 'table' with 'path': captures do not have the types of columns; give them by .schema(...)"
+            )
         from logicalrep.spark.typed_tables.table_schema import query_relation, relation_schema
 
         relation, catalog = query_relation(options)
@@ -111,7 +113,7 @@ def _check_schema(options: SourceOptions, schema: StructType) -> None:
             )
     elif schema.names[-len(TYPED_COLUMNS) :] != [field.name for field in TYPED_COLUMNS]:
         last = ", ".join(f"{field.name} {field.dataType.simpleString()} NOT NULL" for field in TYPED_COLUMNS)
-        raise OptionError(f"the schema of a typed table has its own columns and then these: {last}")
+        raise OptionError(f"the schema of a typed table must end with these columns: {last}")
     missing = [name for name in options.text_columns if name not in schema.names[: -len(TYPED_COLUMNS)]]
     if missing:
         raise OptionError(f"option 'text_columns' names {', '.join(missing)}: {options.table} has no such column")

@@ -220,7 +220,7 @@ class Assembler:
             raise refused(message, lsn, block.xid, "closes a transaction that no Begin Prepare opened")
         if (message.xid, message.gid) != (block.xid, block.begin.gid):
             announced = f"{block.xid}, {block.begin.gid!r}"
-            reason = f"names transaction {message.xid}, {message.gid!r}, but Begin Prepare {announced}"
+            reason = f"names transaction {message.xid}, {message.gid!r}, but Begin Prepare named {announced}"
             raise refused(message, lsn, block.xid, reason)
         self._block = None
         return self._deliveries.prepare(block, message)

@@ -15,7 +15,7 @@ _LIST = "_removed.json"
 """The list of removed files, in the table's folder."""
 _LEAST_AGE = 3600.0
 """Age in seconds from which a file that is in no version is an orphan of a commit that failed."""
-_SEARCH_AGAIN = 24 * 3600.0
+_SEARCH_INTERVAL = 24 * 3600.0
 """Seconds between two searches for orphans."""
 
 
@@ -38,7 +38,7 @@ class RemovedFiles:
         self.folder = folder
         self._files: deque[RemovedFile] = deque()
         self._paths: set[str] = set()
-        self._recalled = -_SEARCH_AGAIN
+        self._recalled = -_SEARCH_INTERVAL
         self._size = 0
 
     def __len__(self) -> int:
@@ -50,7 +50,7 @@ class RemovedFiles:
     @property
     def is_complete(self) -> bool:
         """Whether `recall` has found the files that earlier processes removed, within the last day."""
-        return time.monotonic() - self._recalled < _SEARCH_AGAIN
+        return time.monotonic() - self._recalled < _SEARCH_INTERVAL
 
     def add(self, file: RemovedFile) -> None:
         if file.path in self._paths:

@@ -13,8 +13,8 @@ from logicalrep.postgres.server_faults import has_stale_sessions
 from logicalrep.postgres.snapshots import hold_temporary_snapshot
 from logicalrep_runtime.scalars import Lsn
 
-_CHECK_AGAIN = 0.05
-"""The seconds between two tries whether the new session may begin."""
+_CHECK_INTERVAL = 0.05
+"""The seconds between two checks whether the new session has begun."""
 
 
 class RenewableSession(Protocol):
@@ -55,5 +55,5 @@ class Renewal:
                 self._waiting.say(
                     lambda: "a load waits for a new session, which begins once earlier changes are applied"
                 )
-                time.sleep(_CHECK_AGAIN)
+                time.sleep(_CHECK_INTERVAL)
             self._renewed = began

@@ -45,7 +45,7 @@ from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _RANGE_SECONDS = 0.25
 """The most seconds of one range under `load_rate`: smaller ranges keep each session near its rate."""
-_CHECK_AGAIN = 0.5
+_CHECK_INTERVAL = 0.5
 """The most seconds until a load notices that it is no longer wanted, or that the process exits."""
 
 
@@ -223,7 +223,7 @@ class SnapshotCopy:
                     _cancel_parts(running, name)
                     self._progress.pop(name, None)
                     yield CopyFailed(name, "a later load was requested", may_retry=True, is_own=False)
-                for future in wait(running, _CHECK_AGAIN, FIRST_COMPLETED).done:
+                for future in wait(running, _CHECK_INTERVAL, FIRST_COMPLETED).done:
                     if future not in running:
                         # Another part of the table failed in this round, which cancelled this part.
                         continue

@@ -11,7 +11,8 @@ from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import read_paused_since, refuse_paused
 from logicalrep.postgres.retries import Wait
 
-_CHECK_AGAIN = 1.0
+_CHECK_INTERVAL = 1.0
+"""The seconds between two checks whether the destination is paused."""
 
 
 class PauseCheck:
@@ -22,12 +23,12 @@ class PauseCheck:
         self._describe_retained = describe_retained
         # The start time of the pause, and the wait for its end.
         self._pause: tuple[str, Wait] | None = None
-        self._checked_at = -_CHECK_AGAIN
+        self._checked_at = -_CHECK_INTERVAL
 
     def check(self) -> bool:
         """Return whether the destination is paused. Raises PausedError with `once`, as a pause may last long."""
         context, current_time = self._context, time.monotonic()
-        if current_time - self._checked_at >= _CHECK_AGAIN:
+        if current_time - self._checked_at >= _CHECK_INTERVAL:
             self._checked_at = current_time
             since = context.patience.run(lambda: read_paused_since(context.storage))
             if since is None:

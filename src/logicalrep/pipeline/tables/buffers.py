@@ -24,7 +24,7 @@ from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
 
-_CATALOG_AGAIN = 0.1
+_CATALOG_INTERVAL = 0.1
 """The seconds between two queries whether the catalog has a received transaction."""
 _SOON = 2.0
 """Batches may wait for the rest of a buffer if the last pass over it took fewer seconds."""
@@ -68,6 +68,7 @@ class TableBuffers:
         table.buffered = self._patience.run(lambda: self._buffer.append(table.folder, changes, end, table.buffered))
 
     def open(self, table: Table) -> None:
+        """Read where a table's stored change buffer ends."""
         files = self._patience.run(lambda: self._buffer.files(table.folder))
         table.buffered = files[-1].end if files else Lsn(0)
 
@@ -126,7 +127,7 @@ class TableBuffers:
         may_lack_rows: bool = False,
     ) -> bool:
         while not self._apply(table, copy, changes, end, may_lack_rows=may_lack_rows):
-            time.sleep(_CATALOG_AGAIN)
+            time.sleep(_CATALOG_INTERVAL)
             if self._is_ending(work):
                 return False
         return True
@@ -162,14 +163,15 @@ class TableBuffers:
         return self.apply(table, copy, work)
 
     def end_request(self, part: RequestedPart) -> None:
+        """Delete the stored request for a part, which is loaded or refused."""
         self._patience.run(lambda: self._storage.delete(part.path))
 
     def take_partitions(
         self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, work: CatchUp
     ) -> Copy | None:
-        """Replace rows of partitions, or of a part, by key; return None if the work ends before. Buffered changes
-        before the snapshot are applied first, and may lack rows. Raises NeedsResync if the other rows are not proven.
-        """
+        """Replace rows of partitions, or of a part, by key, and apply the buffered changes; return None if the work
+        ends early. Changes before the snapshot are applied first; they may lack rows of the new partitions. Raises
+        NeedsResync if the columns of the other rows are not proven."""
         for end, changes in self._buffer.changes(table.folder):
             earlier_changes, upto = changes.between(last=int(loaded.position) - 1), min(end, loaded.position)
             if not self._apply_in_time(table, copy, work, earlier_changes, upto, may_lack_rows=loaded.part is None):

@@ -48,6 +48,7 @@ class Copy:
 
     @property
     def is_skipped_in_part(self) -> bool:
+        """Whether a companion table skipped a commit that the table itself has not skipped, as after a kill."""
         applied = self.applied
         return applied is not None and any(
             Lsn(skipped.lsn) > applied for companion in self.companions.values() for skipped in companion.table.skipped
@@ -79,11 +80,12 @@ class CatchUp:
         return self._job is not None and self._job.done()
 
     def take_result(self) -> Copy | None:
+        """Return the copy, once the work is done; raise the work's error."""
         job, self._job = self._job, None
         return None if job is None else job.result()
 
     def end(self) -> None:
-        """Ask the work to end, and wait until it ended."""
+        """Request the end of the work, and wait for it; an error of the work is not raised."""
         self._is_ending.set()
         if self._job is not None:
             self._job.exception()
@@ -95,6 +97,7 @@ class Unproven:
 
     changes: TableChanges
     has_new_labels: bool
+    """Whether the changes have enum labels that the copy lacks: they wait for the transactions of all changes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

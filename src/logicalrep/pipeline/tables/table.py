@@ -68,6 +68,7 @@ class Table:
         self._phase = phase
 
     def update(self, phase: TablePhase) -> None:
+        """Replace the data of the current phase. Raises LifecycleError for another phase."""
         if phase.name is not self._phase.name:
             raise LifecycleError(f"a table that is {self._phase.name} cannot take the data of {phase.name}")
         self._phase = phase
@@ -119,6 +120,7 @@ class Table:
 
     @property
     def stopped(self) -> str | None:
+        """The reason why the table is stopped, with the remedy; None if it is not."""
         return self._phase.reason if isinstance(self._phase, Held | Stopped) else None
 
     @property
@@ -129,6 +131,7 @@ class Table:
 
     @property
     def postponed(self) -> str | None:
+        """The reason why the pending load waits after frequent reloads, with its time; None if it does not."""
         begin = self.load_begin
         pending = self._phase.pending if isinstance(self._phase, Queued) else None
         if begin is None or not isinstance(pending, TableLoad | PartitionsLoad):
@@ -143,6 +146,7 @@ class Table:
 
     @property
     def behind_reason(self) -> str | None:
+        """The reason why the table is stopped or postponed; None if it is neither."""
         return self.postponed if self.stopped is None else self.stopped
 
     # The table
@@ -161,6 +165,7 @@ class Table:
         return {name: number for number, name in self.copy.stored.table.protected}
 
     def state(self, lsn: Lsn, timeline: int, progress: LoadProgress | None) -> TableState:
+        """Return the state for a checkpoint; a table that follows has all commits up to `lsn`."""
         phase, copy = self._phase, self.copy
         is_whole = copy is not None and copy.is_whole_after(phase.pending)
         if not isinstance(phase, Following):

@@ -17,22 +17,28 @@ from logicalrep.pipeline.tables.phases import Following, Unproven
 from logicalrep.pipeline.tables.table import Table
 from logicalrep_runtime.scalars import Lsn
 
-_BEHIND = 1.0
+_REPORT_AFTER = 1.0
 """The seconds that changes wait for the catalog before replicate reports the wait."""
-_SAY_AGAIN = 60.0
+_REPEAT_INTERVAL = 60.0
+"""The seconds between two reports of one wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
+    """The changes of a table that can be written now."""
+
     table: Table
     changes: TableChanges
     catalog_table: CatalogTable | None
     """The table in a catalog that has the transactions of the Relation messages; None without such messages."""
     has_all: bool = False
+    """Whether that catalog has the transactions of all changes, and so proves new enum labels."""
 
 
 @dataclass(slots=True)
 class UnprovenChanges:
+    """Proves the columns of waiting changes by the catalog, and reports a long wait."""
+
     context: RunContext
     catalog: Catalog
     behind_since: float | None = None
@@ -56,17 +62,17 @@ class UnprovenChanges:
                         "they were before these changes"
                     )
                 )
-        self._say_behind(behind)
+        self._report_wait(behind)
         return ready
 
-    def _say_behind(self, behind: Sequence[str]) -> None:
+    def _report_wait(self, behind: Sequence[str]) -> None:
         moment = time.monotonic()
         if not behind:
             self.behind_since = None
         elif self.behind_since is None:
             self.behind_since = moment
-        elif moment - self.behind_since > _BEHIND:
-            self.behind_since = moment + _SAY_AGAIN
+        elif moment - self.behind_since > _REPORT_AFTER:
+            self.behind_since = moment + _REPEAT_INTERVAL
             self.context.observer.on_event(
                 WaitReported(
                     f"changes of {', '.join(behind)} wait: the server has sent them, but its catalog does not have "
