@@ -73,6 +73,7 @@ SECTIONS: dict[str, list[str]] = {
         "explanation/spark-modes.md",
         "explanation/performance.md",
         "explanation/performance-of-codecs.md",
+        "explanation/page-check.md",
         "explanation/architecture.md",
         "modules.md",
         "decisions/index.md",

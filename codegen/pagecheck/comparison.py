@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from codegen.model.model import Protocol
+from codegen.model.notation import Byten
 from codegen.model.places import Place
 from codegen.model.versions import view
 from codegen.pagecheck import quoting
@@ -14,6 +15,7 @@ from codegen.pagecheck.page import Group, Message, Page
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.pagecheck.scope import messages_of, misplaced, missing, pair_messages, same_name
 from codegen.pagecheck.tables import Reading, compare_tables, distance
+from codegen.pagecheck.wording import words
 
 
 def protocols_on(page: Page, protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:
@@ -101,6 +103,7 @@ class _Comparison:
             if anchor.lower().startswith(prefix) and anchor.lower() != layout.anchor.lower():
                 differ(f"the anchor {quoted(anchor)}", f"the anchor {quoted(layout.anchor)}")
         self._compare_choices(message, layout)
+        self._compare_older(message, layout)
         self.differences += compare_tables(message, layout, self._reading)
 
     def _compare_choices(self, message: Message, layout: Layout) -> None:
@@ -120,6 +123,25 @@ class _Comparison:
                 self._differ(remark.line, wanted.place, wanted.what, quoted(remark.text), specified)
         for remark in remarks_by_choice.values():
             self._differ(remark.line, layout.place, layout.name, quoted(remark.text), "no such choice")
+
+    def _compare_older(self, message: Message, layout: Layout) -> None:
+        """Compare the sentences on the length of rows in older versions."""
+        told = [(remark, remark.older) for remark in message.remarks if remark.older]
+        for row in layout.rows:
+            older = row.older
+            if older is None or not isinstance(older.type, Byten):
+                continue
+            specified = f"{quoted(str(older.type))} before version {row.version_name}"
+            same = [pair for pair in told if words(older.name.replace("_", " ")) == words(pair[1].subject)]
+            if not same and not message.tail_missing:
+                printed = "no length before any version after the table"
+                self._differ(message.last_line, older.place, row.what, printed, specified)
+            for remark, length in same:
+                told.remove((remark, length))
+                if (older.type.count, row.version_name) != (length.length, length.version):
+                    self._differ(remark.line, older.place, row.what, quoted(remark.text), specified)
+        for remark, length in told:
+            self._differ(remark.line, layout.place, layout.name, quoted(remark.text), f"no older {length.subject}")
 
     def _compare_headings(self, messages: tuple[Message, ...]) -> None:
         """Compare each heading's list of messages with the messages below it."""

@@ -6,13 +6,14 @@ table within the message.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from codegen.model.layouts import UNTIL_ZERO, Field, Message, Part
+from codegen.model.layouts import UNTIL_ZERO, Field, Message, Part, counted
 from codegen.model.model import Protocol
 from codegen.model.notation import Byte1, Int, PartName
 from codegen.model.places import Place
-from codegen.model.versions import View
+from codegen.model.versions import View, unfiltered
 from codegen.pagecheck.remarks import BlockKind, ConditionKind
 
 _CONDITION_OF_FACT: dict[str, ConditionKind] = {"streaming": "streamed", "parallel": "parallel"}
@@ -36,6 +37,14 @@ class ExpectedRow:
     """The field that counts the repetitions."""
     printed_under: str | None
     """The tag of the alternative that prints this row instead."""
+    measured: Field | None
+    """The field whose length or number the row has."""
+    older: Field | None
+    """The row that older versions have instead."""
+    version_name: str
+    """The name of the first version with the row."""
+    values: Mapping[int, str]
+    """The names of the values of the row's named type."""
 
     @property
     def place(self) -> Place:
@@ -135,9 +144,9 @@ def _elements(
             elements.append(ExpectedBoundary(f"{owner}.{row.name}", "after", row, row.place))
         if inner is None and row.printed_apart:
             elements.append(_boundary(view.protocol, f"{owner}.{row.name}", "each", row, fields, since))
-            elements += _rows(view.protocol, owner, replace(row, repeat=None), fields, since)
+            elements += _rows(view, owner, replace(row, repeat=None), fields, since)
         elif inner is None:
-            elements += _rows(view.protocol, owner, row, fields, since)
+            elements += _rows(view, owner, row, fields, since)
         elif inner.alternatives:
             for index, alternative in enumerate(inner.alternatives):
                 what = f"{owner}.{row.name}, {alternative.name}"
@@ -172,9 +181,9 @@ def _boundary(
     return ExpectedBoundary(what, kind, row, row.place, own_since, condition, constants, row.repeat)
 
 
-def _rows(protocol: Protocol, owner: str, row: Field, fields: tuple[Field, ...], since: int) -> list[ExpectedRow]:
+def _rows(view: View, owner: str, row: Field, fields: tuple[Field, ...], since: int) -> list[ExpectedRow]:
     constants = row.type.constants if isinstance(row.type, Byte1) else ()
-    condition, named = _condition(protocol, row, fields)
+    condition, tags = _condition(view.protocol, row, fields)
     types = [f"Byte1('{constant}')" for constant in constants] or [str(row.type)]
     return [
         ExpectedRow(
@@ -183,12 +192,23 @@ def _rows(protocol: Protocol, owner: str, row: Field, fields: tuple[Field, ...],
             type=printed,
             since=row.since if row.since > since and not row.replaces else None,
             condition=condition,
-            constants=named,
+            constants=tags,
             repeated_for=None if isinstance(row.type, Int) and row.type.letter else row.repeat,
             printed_under=row.printed_under,
+            measured=counted(fields, row),
+            older=_older(view, owner, row),
+            version_name=view.protocol.versions[row.since - 1].display_name,
+            values=named.values if (named := view.protocol.types.get(row.named_type or "")) else {},
         )
         for printed in types
     ]
+
+
+def _older(view: View, owner: str, row: Field) -> Field | None:
+    """Return the row of the same name that the version before the row's first one has."""
+    layout = unfiltered(view.protocol).layout(owner)
+    rows = layout.fields if layout is not None and row.replaces else ()
+    return next((other for other in rows if other.name == row.name and other.until == row.since - 1), None)
 
 
 def _condition(

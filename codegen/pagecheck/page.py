@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.pagecheck.remarks import BlockKind, Choice, Condition
+from codegen.pagecheck.remarks import BlockKind, Choice, Condition, OlderRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Remark:
     line: int
     text: str
     choice: Choice | None = None
+    older: OlderRow | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,9 @@ def _message(entry: Entry, group: Group) -> Message:
         direction=direction,
         anchor=entry.anchor,
         blocks=tuple(blocks),
-        remarks=tuple(Remark(text.line, text.text, remarks.choice(text.text)) for text in beside),
+        remarks=tuple(
+            Remark(text.line, text.text, remarks.choice(text.text), remarks.older_row(text.text)) for text in beside
+        ),
         head_missing=entry.head_missing,
         tail_missing=entry.tail_missing,
     )

@@ -40,6 +40,17 @@ class Choice:
     may_be_none: bool
 
 
+@dataclass(frozen=True, slots=True)
+class OlderRow:
+    """A row's fixed length in older versions, from the sentence after the table."""
+
+    subject: str
+    """The row in words, "secret key"."""
+    version: str
+    """The name of the version that changed the row."""
+    length: int
+
+
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z(])")
 _SINCE = re.compile(r"\bavailable since protocol version (\d{1,4})\b", re.ASCII)
 _PRESENCE = re.compile(r"\b(?:present|optional|omitted|absent)\b|\bonly (?:if|when|for|in|during)\b", re.IGNORECASE)
@@ -60,6 +71,7 @@ _MUST_BE = re.compile(r"\(must be (\d{1,20})\)", re.ASCII)
 _CHOICE = re.compile(
     r"\bmay contain either an? '(.)' message part or an? '(.)' message part( or neither of them)?,? but never both\b"
 )
+_OLDER = re.compile(r"\bBefore protocol version (\d[\d.]*), the ([a-z ]+) was always (\d{1,3}) bytes long\b", re.ASCII)
 _NAMES = re.compile(r"following messages? \(([^()]*)\)")
 
 _CONDITIONS: tuple[tuple[ConditionKind, re.Pattern[str]], ...] = (
@@ -138,6 +150,12 @@ def choice(text: str) -> Choice | None:
     """Return the tags of which at most one is present; None if the text is about something else."""
     match = _CHOICE.search(text)
     return Choice((match[1], match[2]), bool(match[3])) if match else None
+
+
+def older_row(text: str) -> OlderRow | None:
+    """Return a row's length in older versions; None if the text is about something else."""
+    match = _OLDER.search(text)
+    return OlderRow(match[2], match[1], int(match[3])) if match else None
 
 
 def listed_names(text: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from codegen.model.places import Place
 from codegen.pagecheck import quoting
 from codegen.pagecheck.alignment import align
 from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow, Layout
+from codegen.pagecheck.facts import facts_that_differ
 from codegen.pagecheck.page import Block, Message, Row
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.pagecheck.remarks import Condition
@@ -217,6 +218,9 @@ class _Tables:
                 differ(quoted(element.type or ""), quoted(wanted.plain_type if self._reading.is_old else wanted.type))
             if not _values_fit(element, wanted):
                 differ(quoted(element.description), quoting.specified_values(wanted))
+            if not _is_cut(element):
+                for printed, specified in facts_that_differ(element.description, wanted):
+                    differ(printed, specified)
         elif isinstance(element, Block) and isinstance(wanted, ExpectedBoundary) and element.kind != wanted.kind:
             differ(quoting.whole(element), self._specified(wanted))
             return

@@ -46,6 +46,14 @@ OLD_DOCBOOK = Style("old docbook", docbook=True, old=True)
 SGML = Style("sgml", docbook=True, old=True, short_tags=True)
 STYLES = (HTML, OLD_HTML, DOCBOOK, OLD_DOCBOOK, SGML)
 
+_WORDS_OF_TYPE = {
+    "XLogRecPtr": ", a place in the WAL",
+    "TimestampTz": ", as microseconds since midnight on 2000-01-01",
+    "FullTransactionId": ", along with its epoch",
+    "TransactionId": ": the global xmin, that is",
+}
+"""How pages describe an integer's named type that they do not print."""
+
 _BEGINNING_OF_HTML = """<?xml version="1.0" encoding="UTF-8" standalone="no"?>
 <!DOCTYPE html><html><head><title>Formats</title><meta charset="utf-8" /></head><body id="docContent">
 <div class="navheader"><a href="index.html" title="PostgreSQL 99.1 Documentation">Home</a><hr /></div>
@@ -117,7 +125,11 @@ class _Writer:
 
     def _row(self, row: ExpectedRow) -> str:
         printed = row.plain_type if self._style.old else row.type
-        description = f"The {row.field.name.replace('_', ' ')}."
+        description = f"The {row.field.name.replace('_', ' ')}{_WORDS_OF_TYPE.get(row.field.is_named or '', '')}."
+        if row.measured and row.measured.repeat == row.field.name:
+            description = f"The number of {row.field.name.replace('_', ' ')}."
+        if row.field.is_named == "Epoch":
+            description = f"The epoch of the {row.field.name}."
         if self._style.old and (constant := re.fullmatch(r"Int8\((\d)\)", printed)):
             printed, description = "Int8", f"The flags; currently unused (must be {constant[1]})."
         if row.field.bits:
