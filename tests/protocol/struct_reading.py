@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from enum import Enum, IntEnum
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from construct import (
     Array,
@@ -18,7 +19,7 @@ from construct import (
 )
 
 from logicalrep_runtime import any_message, constructs
-from logicalrep_runtime.scalars import Lsn, TimestampTz
+from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 _FORMATS = {
     ">B": "uint8",
@@ -42,8 +43,27 @@ def describe(owner: Any, module: ModuleType) -> Description:
         assert type(row) is Renamed
         remarks: set[str] = set()
         holds = _holds(row.subcon, module, remarks)
+        if "length of message after a tag" in remarks and owner.struct.subcons[0].name == "tag":
+            remarks ^= {"length of message after a tag", "length of message"}
+        if holds == "any character":
+            remarks |= {"or any other", *_values(getattr(module, row.name.capitalize()))}
+        remarks |= _annotated(owner, row.name)
         description.append((row.name, holds, frozenset(remarks)))
     return description
+
+
+def _annotated(owner: Any, name: str) -> set[str]:
+    """Return remarks on the class of an attribute: its name, or the values of an enumeration with their names."""
+    hint = get_type_hints(owner).get(name)
+    classes = {hint, *get_args(hint)}
+    enumerations = [item for item in classes if isinstance(item, type) and issubclass(item, Enum)]
+    return {value for enumeration in enumerations for value in _values(enumeration)} | {
+        f"is {item.__name__}" for item in classes & {Lsn, Oid, TimestampTz, TransactionId}
+    }
+
+
+def _values(enumeration: type[Enum]) -> set[str]:
+    return {f"{member.value} {member.name.lower()}" for member in enumeration}
 
 
 def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
@@ -55,6 +75,10 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
         remarks.add("0 or 1")
         return "uint8"
     if kind is constructs.Typed:
+        if issubclass(construct.type, IntEnum):
+            assert type(construct.subcon) is ExprValidator
+            assert _legal(construct.subcon) == set(construct.type)
+            return _holds(construct.subcon.subcon, module, remarks)
         assert construct.type in (Lsn, TimestampTz)
         return _holds(construct.subcon, module, remarks)
     if kind is constructs.Flags:
@@ -64,11 +88,18 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
         assert not construct.discard
         remarks.add(f"times {_path(construct.count)}")
         return _holds(construct.subcon, module, remarks)
+    if kind is constructs.UntilZero:
+        remarks.add("until zero")
+        return _holds(construct.subcon, module, remarks)
+    if kind is constructs.MessageLength:
+        assert construct.preceding in (0, 1)
+        remarks.add("length of message after a tag" if construct.preceding else "length of message")
+        return _holds(construct.subcon, module, remarks)
     if kind is Rebuild:
         remarks.add(f"length of {_measured(construct.func)}")
         return _holds(construct.subcon, module, remarks)
     if kind is ExprValidator:
-        assert [value for value in range(256) if not construct._validate(value, None, "")] == [0]
+        assert _legal(construct) == set(range(1, 256))
         remarks.add("not zero")
         return _holds(construct.subcon, module, remarks)
     if kind is Const:
@@ -80,7 +111,11 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
     if kind is FormatField:
         return _FORMATS[construct.fmtstr]
     if kind is Bytes:
-        remarks.add(f"size {_path(construct.length)}")
+        is_fixed = isinstance(construct.length, int)
+        remarks.add(f"size {construct.length if is_fixed else _path(construct.length)}")
+        return "bytes"
+    if kind is constructs.NullableBytes:
+        remarks |= {f"size {_path(construct.length)}", "or null"}
         return "bytes"
     if construct is GreedyBytes:
         remarks.add("size rest")
@@ -91,7 +126,9 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
         return "text"
     if kind in (constructs.Char, constructs.OptionalChar):
         remarks |= {"optional"} if kind is constructs.OptionalChar else set()
-        return " | ".join(f"'{character}'" for character in construct.characters)
+        return " | ".join(f"'{character}'" for character in sorted(construct.characters))
+    if construct is constructs.AnyChar:
+        return "any character"
     assert kind is any_message.Tagged, kind
     for tag, struct in construct.structs.items():
         assert struct.subcons[0].subcon.value == tag
@@ -112,8 +149,15 @@ def _path(expression: Any) -> str:
     return text.removeprefix("this['").removesuffix("']")
 
 
+def _legal(construct: Construct) -> set[int]:
+    """The values below 256 that a validator accepts."""
+    return {value for value in range(256) if construct._validate(value, None, "")}
+
+
 def _measured(expression: Any) -> str:
-    """`len_(this.name)` -> name."""
+    """`len_(this.name)` and `length_or_null(this.name)` -> name."""
+    if getattr(expression, "__qualname__", "").startswith("length_or_null."):
+        return _path(expression.__closure__[0].cell_contents)
     text = repr(expression)
     assert text.startswith("len_(this['")
     assert text.endswith("'])")
