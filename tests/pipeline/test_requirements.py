@@ -83,10 +83,12 @@ def test_one_start_after_one_script(
         "PUBLICATION_NEEDED",
     ]
     assert output.count("GRANT USAGE ON SCHEMA") == 2, output
-    # A partitioned table is named once, and not its partitions.
-    for table in KEYLESS:
-        assert output.count(f"warning: {table} is not replicated") == 1
-    assert "root_1 is not replicated" not in output
+    # One line for all tables without a key; a partitioned table is named, and not its partitions.
+    assert (
+        "warning: 3 tables are not replicated, as nothing identifies their rows in updates and deletes: "
+        f"{', '.join(KEYLESS)}. Give each a primary key, or run ALTER TABLE … REPLICA IDENTITY FULL"
+    ) in output
+    assert output.count("nothing identifies") == 1
     assert main(["check", "--print-sql", *arguments]) == 3
     script = capsys.readouterr().out
     assert output.endswith(f"\n\n{script}")
@@ -151,22 +153,69 @@ def test_what_stays_out_is_left_out_of_the_script_line_by_line(
     at = next(
         number for number, line in enumerate(lines) if line.startswith("-- If you do not run") and "sales.bare" in line
     )
-    assert lines[at + 1].startswith("ALTER TABLE sales.bare REPLICA IDENTITY FULL")
-    run_script(shop, "\n".join(lines[:at] + lines[at + 3 :]) + "\n")
+    assert lines[at + 1] == "ALTER TABLE sales.bare REPLICA IDENTITY FULL;"
+    assert lines[at + 2].startswith('GRANT SELECT ON "sales"."bare" TO')
+    assert lines[at + 3].startswith("ALTER PUBLICATION")
+    run_script(shop, "\n".join(lines[:at] + lines[at + 4 :]) + "\n")
     shop.execute("INSERT INTO sales.bare VALUES (1)", "UPDATE sales.bare SET v = 2")
     assert query_unmet(settings(reader, tmp_path)).findings == ()
 
 
-def test_a_table_that_cannot_be_read_later_stops_alone(shop: Database, reader: Database, tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_read_later_stops_alone(
+    shop: Database, reader: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     given = settings(reader, tmp_path)
     run_script(shop, query_unmet(given).script)
     replicate_once(reader, tmp_path)
     shop.execute(f"REVOKE SELECT ON sales.t1 FROM {ROLE}", "INSERT INTO sales.t2 VALUES (1, 'one')")
-    unmet = query_unmet(given)
-    assert unmet.findings == ()
-    assert [text for text in unmet.warnings if "may not read sales.t1" in text]
+    assert query_unmet(given).findings == ()
+    assert main(["check", "--dsn", reader.dsn, "--to", str(tmp_path)]) == 3
+    output = capsys.readouterr().out
+    assert 'may not read sales.t1: run GRANT SELECT ON "sales"."t1" TO' in output.splitlines()[0]
+    assert "ready" not in output.splitlines()
     replicate_once(reader, tmp_path)
     assert find_differences(shop.dsn, str(tmp_path), ["sales.t1", "sales.t2"]) == {}
+    shop.execute("CREATE TABLE later (id int PRIMARY KEY)")
+    # Only its owner can publish the new table, so that nobody needs to read it.
+    script = query_unmet(given).script
+    needed, _, choices = script.partition("-- Your choice")
+    assert '"sales"."t1"' in needed
+    assert "later" not in needed
+    assert 'GRANT SELECT ON "public"."later"' in choices
+    run_script(shop, script)
+    assert main(["check", "--dsn", reader.dsn, "--to", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "ready"
+    replicate_once(reader, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), ["sales.t1", "public.later"]) == {}
+
+
+def test_the_script_takes_a_unique_index_as_replica_identity(
+    db18: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db18.execute(
+        *(f"CREATE TABLE {name} (a int NOT NULL, b int NOT NULL, c int)" for name in "tuvwxyz"),
+        "CREATE UNIQUE INDEX t_two ON t (a, b) INCLUDE (c)",
+        'CREATE UNIQUE INDEX "t One" ON t (b) INCLUDE (c)',
+        "CREATE UNIQUE INDEX ON u (a) WHERE b > 0",
+        "CREATE UNIQUE INDEX ON v (a, c)",
+        "CREATE UNIQUE INDEX ON w ((a + 1))",
+        "ALTER TABLE x ADD UNIQUE (a) DEFERRABLE",
+        "CREATE INDEX ON y (a)",
+        "ALTER TABLE z REPLICA IDENTITY FULL",
+        "CREATE UNIQUE INDEX ON z (a)",
+    )
+    assert main(["check", "--print-sql", "--dsn", db18.dsn, "--to", str(tmp_path)]) == 0
+    script = capsys.readouterr().out
+    assert [line for line in script.splitlines() if line.startswith("ALTER")] == [
+        'ALTER TABLE public.t REPLICA IDENTITY USING INDEX "t One";',
+        *(f"ALTER TABLE public.{name} REPLICA IDENTITY FULL;" for name in "uvwxy"),
+    ]
+    run_script(db18, script)
+    replicate_once(db18, tmp_path)
+    db18.execute("INSERT INTO t VALUES (1, 2, 3)", "UPDATE t SET a = 4")
+    replicate_once(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t", "public.z"]) == {}
+    assert len(State.read(Storage(str(tmp_path))).tables) == len("tuvwxyz")
 
 
 def test_a_check_of_an_address_without_a_server_gives_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

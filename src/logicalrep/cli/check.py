@@ -10,7 +10,7 @@ from logicalrep.cli.server_options import ArgumentsError, Commands, hide_secrets
 from logicalrep.cli.terminal import say
 
 _EXIT_CODES = """exit codes:
-  0    replicate can start
+  0    replicate can start, and no table would stop
   1    an error: see the last line
   2    invalid arguments
   3    requirements are not met: a line for each, and a SQL script
@@ -43,13 +43,13 @@ def _check(options: argparse.Namespace) -> int:
 
     unmet = query_unmet(settings)
     if not options.print_sql:
-        for finding in unmet.findings:
+        for finding in unmet.unmet:
             say(str(finding))
         for warning in unmet.warnings:
             say(f"warning: {warning}")
-        if not unmet.findings:
+        if not unmet.unmet:
             print("ready")
         if unmet.script:
             print()
     print(unmet.script, end="")
-    return 3 if unmet.findings else 0
+    return 3 if unmet.unmet else 0

@@ -65,10 +65,12 @@ def test_it_has_the_tables_with_an_identity_and_names_the_others_once(db: Databa
         "public.keyed",
         "public.whole",
     ]
-    *bare, last_warning = published.warnings
-    assert [warning.rpartition("run ")[2] for warning in bare] == [
-        f"ALTER TABLE public.{name} REPLICA IDENTITY FULL" for name in ("bare", "deferred", "mute")
-    ]
+    keyless, last_warning = published.warnings
+    assert keyless == (
+        "3 tables are not replicated, as nothing identifies their rows in updates and deletes: public.bare, "
+        "public.deferred, public.mute. Give each a primary key, or run ALTER TABLE … REPLICA IDENTITY FULL for it and "
+        "its partitions"
+    )
     assert last_warning == (
         "logical replication does not carry sequences (public.counted); foreign tables (public.far); views "
         "(public.seen); materialized views (public.stored); unlogged tables (public.unlogged); nor does it carry large "

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from psycopg import sql
 
+from logicalrep.observe.events import listed
 from logicalrep.postgres.publications import PublishedTable
 from logicalrep.postgres.server import Connection, server_major
 from logicalrep.transactions.table_names import TableName, TableSelection
@@ -19,6 +20,18 @@ _KEY = """(
     JOIN pg_attribute AS attribute ON attribute.attrelid = index.indrelid AND attribute.attnum = ANY (index.indkey)
     WHERE index.indrelid = {table}.oid AND index.indisvalid AND index.indimmediate
         AND CASE {table}.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
+)"""
+# The unique index that can be the replica identity of a table without one: the index with the fewest columns.
+_FITTING_INDEX = """(
+    SELECT index_class.relname
+    FROM pg_index AS index JOIN pg_class AS index_class ON index_class.oid = index.indexrelid
+    WHERE index.indrelid = {table}.oid AND {table}.relkind = 'r' AND index.indisunique AND index.indisvalid
+        AND index.indimmediate AND index.indpred IS NULL AND index.indexprs IS NULL AND NOT EXISTS (
+            SELECT FROM pg_attribute AS part
+            WHERE part.attrelid = index.indrelid AND part.attnum = ANY ((index.indkey::int2[])[0:{keys} - 1])
+                AND (NOT part.attnotnull{is_generated})
+        )
+    ORDER BY {keys}, 1 LIMIT 1
 )"""
 # A generated column of a table's replica identity that is not sent: its name, its kind, the replica identity, and
 # whether there is a primary key without such a column. PostgreSQL 18 and later refuse updates and deletes of such a
@@ -61,7 +74,8 @@ WITH RECURSIVE tops AS (
     JOIN pg_class AS class ON class.oid = inhrelid
 )
 SELECT tops.nspname, tops.relname, tops.relkind, tops.relpersistence,
-    tops.relreplident = 'f' OR tops.key IS NOT NULL, {unsent_of_tops}, other.*
+    tops.relreplident = 'f' OR tops.key IS NOT NULL,
+    CASE WHEN tops.relreplident <> 'f' AND tops.key IS NULL THEN {fitting_index} END, {unsent_of_tops}, other.*
 FROM tops
 LEFT JOIN LATERAL (
     SELECT namespace.nspname, leaf.relname, leaf.relkind = 'r' AND leaf.relpersistence = 'p',
@@ -127,6 +141,8 @@ class LeftOut:
     """Whether it could be published if the publication sent stored generated columns."""
     is_carried: bool = True
     """Whether PostgreSQL would send the changes of all its partitions."""
+    keyless_effect: str | None = None
+    """What happens to tables without a replica identity such as this table, for the sentence on all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +159,20 @@ class Candidates:
 
     @property
     def warnings(self) -> list[str]:
-        return [table.text for table in self.left_out] + ([self.not_carried] if self.not_carried else [])
+        """One sentence for each table that is left out, or for all such tables without a replica identity."""
+        keyless: dict[str | None, list[LeftOut]] = {}
+        for table in self.left_out:
+            keyless.setdefault(table.keyless_effect, []).append(table)
+        texts = [table.text for table in keyless.pop(None, [])]
+        for effect, tables in keyless.items():
+            texts.append(
+                tables[0].text
+                if len(tables) == 1
+                else f"{len(tables):,} tables {effect}, as nothing identifies their rows in updates and deletes: "
+                f"{listed([table.table for table in tables])}. Give each a primary key, or run ALTER TABLE … REPLICA "
+                "IDENTITY FULL for it and its partitions"
+            )
+        return texts + ([self.not_carried] if self.not_carried else [])
 
 
 def query_candidates(
@@ -162,7 +191,8 @@ def query_candidates(
     not_carried_tables: dict[str, list[str]] = {}
     major = server_major(connection)
     query = _candidates_query(major, sends_generated=sends_generated)
-    for schema, name, kind, persistence, has_identity, unsent, *part in connection.execute(query.encode()).fetchall():
+    rows = connection.execute(query.encode()).fetchall()
+    for schema, name, kind, persistence, has_identity, index, unsent, *part in rows:
         table = TableName(schema, name)
         if table in excluded or (wanted and table not in wanted):
             continue
@@ -182,25 +212,34 @@ def query_candidates(
                 "changes logical replication does not carry: detach it"
             )
             left_out.append(LeftOut(table, text, is_carried=False))
-        elif refusal := _refusal(identities, major, publication):
-            effect = "is not replicated"
+        elif refusal := _refusal(identities, major, publication, index):
+            effect, effect_of_several = "is not replicated", "are not replicated"
             if published is not None:
                 effect = "is published, but its updates and deletes cannot be applied"
+                effect_of_several = "are published, but their updates and deletes cannot be applied"
                 if any(identity.makes_server_refuse_updates(major) for identity in identities):
                     to_unpublish.append(table)
-                    effect = "is no longer replicated"
+                    effect, effect_of_several = "is no longer replicated", "are no longer replicated"
             reason, remedy = refusal
             statements = _remedy_statements(connection, table, remedy, publication) if remedy is not None else ()
-            left_out.append(LeftOut(table, f"{table} {effect}, as {reason}", statements, remedy == "stored"))
+            left_out.append(
+                LeftOut(
+                    table,
+                    f"{table} {effect}, as {reason}",
+                    statements,
+                    needs_generated=remedy == "stored",
+                    keyless_effect=None if has_identity else effect_of_several,
+                )
+            )
         else:
             publishable.append(table)
     not_carried = None
     if not_carried_tables:
-        listed = "; ".join(
+        kinds = "; ".join(
             f"{kind} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"
             for kind, names in not_carried_tables.items()
         )
-        not_carried = f"logical replication does not carry {listed}; nor does it carry large objects"
+        not_carried = f"logical replication does not carry {kinds}; nor does it carry large objects"
     return Candidates(tuple(publishable), tuple(to_unpublish), tuple(left_out), not_carried)
 
 
@@ -237,12 +276,25 @@ class _ReplicaIdentity:
         return is_wrong and not self.is_root
 
 
-_Remedy = Literal["FULL", "DEFAULT", "stored"]
+@dataclass(frozen=True, slots=True)
+class _Index:
+    name: str
+
+    def statement(self, table: TableName) -> str:
+        return f"ALTER TABLE {table} REPLICA IDENTITY USING INDEX {sql.Identifier(self.name).as_string()}"
+
+
+_Remedy = Literal["FULL", "DEFAULT", "stored"] | _Index
 """The replica identity that a table needs; `stored`: the publication has to send stored generated columns."""
 
 
-def _refusal(identities: Sequence[_ReplicaIdentity], major: int, publication: str) -> tuple[str, _Remedy | None] | None:
-    """Return why a table must not be published, and the remedy; None if it may be published."""
+def _refusal(
+    identities: Sequence[_ReplicaIdentity], major: int, publication: str, index: str | None
+) -> tuple[str, _Remedy | None] | None:
+    """Return why a table must not be published, and the remedy; None if it may be published.
+
+    `index` is the unique index that can be the table's replica identity.
+    """
     table, last = identities[0], identities[-1]
     for refused in identities:
         if refused.unsent is None:
@@ -259,6 +311,9 @@ def _refusal(identities: Sequence[_ReplicaIdentity], major: int, publication: st
             remedy = None if give else "DEFAULT"
             text = f"{give}run ALTER TABLE {refused.table} REPLICA IDENTITY DEFAULT"
         return f"{whose} has the generated column {column}, which is not sent: {text}", remedy
+    if not table.is_usable and index is not None:
+        why = "nothing identifies its rows in updates and deletes: give it a primary key, or run"
+        return f"{why} {_Index(index).statement(table.table)}", _Index(index)
     if not table.is_usable:
         why = "nothing identifies its rows in updates and deletes: give it a primary key, or run"
         every = ", also for each of its partitions" if table.is_root else ""
@@ -277,6 +332,8 @@ def _send_generated_statement(publication: str) -> str:
 def _remedy_statements(connection: Connection, table: TableName, remedy: _Remedy, publication: str) -> tuple[str, ...]:
     if remedy == "stored":
         return (_send_generated_statement(publication),)
+    if isinstance(remedy, _Index):
+        return (remedy.statement(table),)
     members = connection.execute(_WITHOUT_IDENTITY, (*table, remedy[0].lower())).fetchall()
     return tuple(f"ALTER TABLE {TableName(*member)} REPLICA IDENTITY {remedy}" for member in members)
 
@@ -293,8 +350,16 @@ def _candidates_query(major: int, *, sends_generated: bool) -> str:
             is_of_whole_rows=str(major >= _CHECKS_GENERATED).lower(),
         )
 
+    fitting_index = _FITTING_INDEX.format(
+        table="tops",
+        keys="index.indnkeyatts" if major >= 11 else "index.indnatts",
+        is_generated=" OR part.attgenerated <> ''" if major >= 12 else "",
+    )
     return _CANDIDATES.format(
-        key_of_class=_KEY.format(table="class"), unsent_of_class=unsent("class"), unsent_of_tops=unsent("tops")
+        fitting_index=fitting_index,
+        key_of_class=_KEY.format(table="class"),
+        unsent_of_class=unsent("class"),
+        unsent_of_tops=unsent("tops"),
     )
 
 

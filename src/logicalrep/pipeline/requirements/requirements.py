@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from logicalrep.observe.events import listed
 from logicalrep.pipeline.catalog.publication_plan import PublicationPlan, add_statement
 from logicalrep.pipeline.requirements.rights import Rights, publication_findings
 from logicalrep.postgres.preflight.checks import RESTART, query_findings
@@ -19,27 +20,40 @@ _LOCKS = (
 )
 
 
+_CHOICES = "-- Your choice, table by table: replicate starts without the statements from here on."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
     role: str
     database: str
     findings: tuple[Finding, ...]
+    """The reasons why a run does not start."""
+    stopping: tuple[Finding, ...]
+    """The reasons why a run would start and stop tables."""
     warnings: tuple[str, ...]
     """Sentences about tables that are not replicated, and other warnings; a run starts nevertheless."""
     optional: tuple[tuple[str, tuple[str, ...]], ...]
     """A comment for each table that statements could make replicable, and the statements."""
 
     @property
+    def unmet(self) -> tuple[Finding, ...]:
+        return (*self.findings, *self.stopping)
+
+    @property
     def script(self) -> str:
-        settings = dict.fromkeys(line for finding in self.findings for line in finding.settings)
+        settings = dict.fromkeys(line for finding in self.unmet for line in finding.settings)
         statements = [
-            f"{line};" for line in dict.fromkeys(line for finding in self.findings for line in finding.statements)
+            f"{line};" for line in dict.fromkeys(line for finding in self.unmet for line in finding.statements)
         ]
-        for comment, lines in self.optional:
-            statements += [f"-- {comment}", *(f"{line};" for line in lines)]
         changes = [f"{line};" for line in settings if line != RESTART]
         if statements:
             changes += [*_LOCKS, *statements, "COMMIT;"]
+        if self.optional:
+            changes += [_CHOICES, *_LOCKS]
+            for comment, lines in self.optional:
+                changes += [f"-- {comment}", *(f"{line};" for line in lines)]
+            changes.append("COMMIT;")
         changes += [RESTART] if RESTART in settings else []
         head = f"-- What role {self.role} needs in database {self.database}: run this there as a superuser."
         return "".join(f"{_in_one_line(line)}\n" for line in (head, *changes)) if changes else ""
@@ -78,33 +92,43 @@ class UnmetError(PreflightError):
 
 
 def query_requirements(connection: Connection, plan: PublicationPlan, needs: Needs, *, is_first: bool) -> Requirements:
-    """Once rows were loaded (`is_first` is false), an unreadable table stops alone, and is only a warning."""
+    """Once rows were loaded (`is_first` is false), a run starts without the right to read a table, and stops it."""
     server = query_findings(connection, needs)
     fixable = [candidate for candidate in plan.candidates.left_out if candidate.statements]
-    tables = sorted(
-        {*plan.candidates.publishable, *(candidate.table for candidate in fixable)}
-        | (plan.tables if plan.is_ours else set())
-    )
-    rights = Rights.query(connection, tables)
+    choices = {candidate.table for candidate in fixable}
+    publishable = {*plan.candidates.publishable}
+    tables = (publishable | plan.tables if plan.is_ours else publishable & plan.tables) - choices
+    rights = Rights.query(connection, sorted(tables))
+    # Nobody reads a table that only its owner can publish.
+    unpublished = [table for table in plan.tables_to_add if plan.exists and table in rights.not_owned]
+    if unpublished:
+        rights = Rights.query(connection, sorted(tables.difference(unpublished)))
     unreadable = rights.findings()
     findings = [*server.errors, *(unreadable if is_first else ()), *publication_findings(connection, plan, rights)]
-    warnings = [*plan.warnings, *server.warnings, *(() if is_first else (candidate.text for candidate in unreadable))]
+    warnings = [*plan.warnings, *server.warnings]
     # Whoever creates the publication adds the tables too. replicate adds tables that its role owns at the next start.
     is_made_by_others = any(finding.code == "PUBLICATION_NEEDED" for finding in findings) or plan.exists
     optional = []
     for candidate in fixable:
-        lines = candidate.statements
-        if candidate.table not in plan.tables and is_made_by_others and candidate.table in rights.not_owned:
+        rights_of_table = Rights.query(connection, [candidate.table])
+        lines = (*candidate.statements, *rights_of_table.statements_beyond(rights))
+        if candidate.table not in plan.tables and is_made_by_others and candidate.table in rights_of_table.not_owned:
             lines = (*lines, add_statement(plan.name, [candidate.table]).as_string(connection))
-        counted_lines = "this statement," if len(lines) == 1 else f"all of these {len(lines)} statements,"
-        optional.append((f"If you do not run {counted_lines} {candidate.table} is not replicated", lines))
-    unpublished = [table for table in plan.tables_to_add if plan.exists and table in rights.not_owned]
+        optional.append((f"{_unless_run(lines)} {candidate.table} is not replicated", lines))
     if unpublished:
-        optional.append(("New tables", (add_statement(plan.name, unpublished).as_string(connection),)))
+        rights_of_tables = Rights.query(connection, unpublished).statements_beyond(rights)
+        lines = (*rights_of_tables, add_statement(plan.name, unpublished).as_string(connection))
+        optional.append((f"{_unless_run(lines)} the new tables {listed(unpublished)} are not replicated", lines))
     return Requirements(
         role=rights.role,
         database=str(query_scalar(connection, "SELECT quote_ident(current_database())")),
         findings=tuple(findings),
+        stopping=() if is_first else tuple(unreadable),
         warnings=tuple(dict.fromkeys(warnings)),
         optional=tuple(optional),
     )
+
+
+def _unless_run(lines: tuple[str, ...]) -> str:
+    counted_lines = "this statement," if len(lines) == 1 else f"all of these {len(lines)} statements,"
+    return f"If you do not run {counted_lines}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psycopg import sql
 
@@ -29,6 +29,8 @@ SELECT namespace.nspname, class.relname, has_schema_privilege(namespace.oid, 'US
 FROM files JOIN pg_class AS class USING (oid) JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
 ORDER BY 1, 2
 """
+_MOST_NAMES = 5
+"""The most tables whose GRANT a finding repeats."""
 _MAY_CREATE = "SELECT pg_is_in_recovery(), has_database_privilege(current_database(), 'CREATE')"
 
 
@@ -64,18 +66,29 @@ class Rights:
             text = f"Role {self.role} may not use the schemas {', '.join(self.unusable)}: run {granting}."
             findings.append(Finding(code, text, (granting,)))
         if self.unreadable:
-            text = f"Role {self.role} may not read {listed(self.unreadable)}: run GRANT SELECT ON them TO {self.role}."
-            findings.append(Finding(code, text, tuple(self._granting())))
+            statements = tuple(self._granting())
+            run = "; ".join(statements) if len(self.unreadable) <= _MOST_NAMES else "each GRANT SELECT of the script"
+            text = f"Role {self.role} may not read {listed(self.unreadable)}: run {run}."
+            findings.append(Finding(code, text, statements))
         if self.hidden:
             bypassing = f"ALTER ROLE {self.role} BYPASSRLS"
             text = f"Row-level security hides rows of {listed(self.hidden)} from role {self.role}: run {bypassing}."
             findings.append(Finding(code, text, (bypassing,)))
         return findings
 
+    def statements_beyond(self, granted: Rights) -> tuple[str, ...]:
+        """Return the statements that meet these findings, without the statements for other tables' findings."""
+        rights = replace(
+            self,
+            unusable=tuple(schema for schema in self.unusable if schema not in granted.unusable),
+            hidden=() if granted.hidden else self.hidden,
+        )
+        return tuple(line for finding in rights.findings() for line in finding.statements)
+
     def _granting(self) -> list[str]:
         of_schema: dict[str, list[str]] = {}
         for table in self.unreadable:
-            of_schema.setdefault(table.schema, []).append(str(table))
+            of_schema.setdefault(table.schema, []).append(sql.Identifier(*table).as_string())
         return [f"GRANT SELECT ON {', '.join(tables)} TO {self.role}" for tables in of_schema.values()]
 
 
