@@ -44,20 +44,36 @@ __all__ = [
 ]
 
 
+# The modules of names that need more than construct, the extras that install it, and some of its libraries.
+_LATE = {
+    "stream": ("logicalrep.postgres", "postgres", ["psycopg"]),
+    "replicate": ("logicalrep.pipeline.run.run", "local", ["psycopg", "pyarrow"]),
+    "at": ("logicalrep.reader", "local", ["pyarrow"]),
+    "read": ("logicalrep.reader", "local", ["pyarrow"]),
+}
+
+
+def __dir__() -> list[str]:
+    from logicalrep.options.extras import find_missing
+
+    # `help` reads every name.
+    missing = {name for name, (_, _, libraries) in _LATE.items() if find_missing(libraries) is not None}
+    return sorted({*globals(), *__all__} - missing)
+
+
 def __getattr__(name: str) -> object:
-    if name == "stream":
-        # Only stream needs psycopg.
-        from logicalrep.postgres import stream
+    if name in _LATE:
+        from importlib import import_module
 
-        return stream
-    if name == "replicate":
-        from logicalrep.pipeline.run.run import replicate
+        from logicalrep.options.extras import installing
 
-        return replicate
-    if name in ("at", "read"):
-        from logicalrep import reader
-
-        return getattr(reader, name)
+        module, extra, _ = _LATE[name]
+        try:
+            return getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith("logicalrep"):
+                raise
+            raise ModuleNotFoundError(f"{error.name} is not installed: {installing(extra)}", name=error.name) from None
     if name == "__version__":
         # Reading the version takes longer than all other imports together.
         from importlib.metadata import version

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import logicalrep
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
@@ -23,11 +24,20 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_properties, read_table
-from tests.pipeline.replicating import TABLES, replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import FORMAT, TABLES, replicate_meanwhile, replicate_once
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload
 from tests.waiting import eventually
+
+
+def test_a_call_returns_a_summary(shop: Database, tmp_path: Path) -> None:
+    first = logicalrep.replicate(shop.dsn, str(tmp_path), once=True, format=FORMAT)
+    assert (first.tables, first.stopped, first.loaded_rows, first.changes) == (3, (), 6010, 0)
+    shop.execute("UPDATE orders SET note = 'new' WHERE id <= 20", "DELETE FROM customer WHERE id = 1")
+    second = logicalrep.replicate(shop.dsn, str(tmp_path), once=True, format=FORMAT)
+    assert (second.tables, second.loaded_rows, second.changes) == (3, 0, 21)
+    assert second.lsn > first.lsn
 
 
 def test_once_loads_all_tables_and_a_second_run_applies_later_changes(shop: Database, tmp_path: Path) -> None:

@@ -19,5 +19,6 @@ def find_missing(libraries: Sequence[str]) -> str | None:
 def _is_installed(library: str) -> bool:
     try:
         return find_spec(library) is not None
-    except ModuleNotFoundError:
+    except (ModuleNotFoundError, ValueError):
+        # ValueError: an entry of sys.modules that is None.
         return False

@@ -48,6 +48,7 @@ from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run.loop import Loop
 from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for
 from logicalrep.pipeline.run.setup import Prepared, naming_remedies, prepare, proven_before
+from logicalrep.pipeline.run.summary import RunSummary, SummaryObserver
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import PausedError, refuse_paused
 from logicalrep.pipeline.state.state import Identity, State, States
@@ -73,13 +74,14 @@ class ReplicateCall(ReplicateSettings):
 
 
 @takes(ReplicateCall)
-def replicate(call: ReplicateCall) -> None:
+def replicate(call: ReplicateCall) -> RunSummary:
     """Replicate the tables of a database to Delta Lake or Iceberg tables.
 
     Needs `logicalrep[replicate]`, or `logicalrep[local]` for the local engine. replicate creates the publication and
     the slot, loads the tables, and applies every commit exactly once. Kill it at any time: the same call resumes where
     it stopped. The work runs on the active Spark session; without a session it runs in processes of this machine,
-    without Spark and Java. With `engine="spark"` it starts a local Spark if there is none.
+    without Spark and Java. With `engine="spark"` it starts a local Spark if there is none. The result has the number of
+    tables, loaded rows and applied changes, and the LSN before which the tables have every commit.
 
     Raises:
         OptionError: an argument has an invalid value.
@@ -102,7 +104,9 @@ def replicate(call: ReplicateCall) -> None:
         >>> import logicalrep
         >>> logicalrep.replicate("postgresql://replicator@db/shop", "./lake", once=True)
     """
-    replicate_with(call, call.observer or Observers(), stop=call.stop)
+    summarizing = SummaryObserver()
+    replicate_with(call, Observers(*filter(None, [call.observer]), summarizing), stop=call.stop)
+    return summarizing.summary(State.read(Storage(call.to, call.storage_options or {})))
 
 
 def replicate_with(
