@@ -96,8 +96,8 @@ SERVERS: dict[str, tuple[str, str]] = {
     ),
     "SLOT_MISSING": (
         "The slot does not exist.",
-        "Create the slot, or set `create_slot = true`. If the slot was dropped, copy the tables again and start with "
-        "a new checkpoint.",
+        "For a stream create the slot, or set `create_slot = true`. If the slot was dropped, copy the tables again "
+        "and start with a new checkpoint. For a destination of `replicate` run `logicalrep resync --all`.",
     ),
     "SLOT_UNDECODABLE": (
         "The server cannot decode the slot's changes, for example because the slot was created while a table was "
@@ -132,7 +132,7 @@ SERVERS: dict[str, tuple[str, str]] = {
     ),
     "TABLE_NOT_READABLE": (
         "The role may not read a table, or row-level security hides rows from the role.",
-        "Run the `GRANT SELECT` in the error. For row-level security give the role `BYPASSRLS`.",
+        "Run the statements in the error, or the script of `logicalrep check --print-sql`.",
     ),
     "TABLE_UNSAFE": (
         "Reading the table would run other roles' code with the reader's privileges: the planner calls functions in "

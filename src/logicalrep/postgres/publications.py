@@ -273,8 +273,8 @@ def publication_errors(connection: Connection) -> Iterator[None]:
 
 
 def _error(server_text: str) -> PublicationError:
-    return PublicationError(
-        f"the server reached a change from before a publication was created, or after it was dropped ({server_text}): "
-        "what was published then is unknown, and creating it again does not help; make a new slot, copy the tables "
-        "again and start with a new checkpoint"
+    return PublicationError.for_stream(
+        f"the server reached a change from before a publication was created, or after it was dropped ({server_text}), "
+        "and what was published then is unknown: creating it again does not help",
+        "make a new slot",
     )

@@ -99,5 +99,5 @@ class SnapshotReader(PromptReader, DataSourceReader):
         """Begin a transaction with the snapshot, and lock the table: with all partitions, or with one of its files."""
         tables = [self._table] if rows is None else list(dict.fromkeys((self._table, rows.name)))
         hold(connection, self._snapshot)
-        with readable(self._table):
+        with readable(connection, self._table):
             hold_tables(connection, tables, patience=0, with_partitions=rows is None)

@@ -364,7 +364,7 @@ def test_rows_that_the_role_may_not_read_stop_their_table_alone(db18: Database, 
         dsn = db18.server.dsn_as(role, db18.name)
         results = {result.name.name: result for result in load(db18, tmp_path, "secret", "filtered", "open", dsn=dsn)}
         assert isinstance(results["open"], CopiedTable)
-        for name, message in {"secret": "run GRANT SELECT ON public.secret", "filtered": "row-level security"}.items():
+        for name, message in {"secret": 'GRANT SELECT ON "public"."secret"', "filtered": "row-level security"}.items():
             result = results[name]
             assert isinstance(result, CopyFailed)
             assert not result.may_retry

@@ -78,7 +78,7 @@ def _copy_ranges(
     name = part.table.relation.table
     for rows in part.ranges:
         hold(connection, part.snapshot)
-        with readable(name):
+        with readable(connection, name):
             # Locking and comparing all partitions for each of their files would cost the square of their number.
             tables = dict.fromkeys((name, rows.name))
             hold_tables(connection, list(tables), patience=part.storage.limits.lock_seconds, with_partitions=False)

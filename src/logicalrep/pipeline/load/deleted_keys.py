@@ -139,7 +139,7 @@ def find_deleted_keys(task: KeysTask) -> CopiedPart:
         connection.execute(f"SET lock_timeout = '{task.storage.limits.lock_seconds}s'")
         for keys in limit_rate(_read_keys(task), task.rate, lambda keys: int(keys.nbytes)):
             hold(connection, task.snapshot)
-            with readable(name):
+            with readable(connection, name):
                 hold_tables(connection, [name], patience=task.storage.limits.lock_seconds)
                 check_columns(connection, second_connection)
                 check_functions(second_connection, name, query_tree(second_connection, oid))

@@ -62,7 +62,12 @@ def prepare(
         observer.on_event(WarningIssued(warning))
     # Read the destination before creating anything: it may be unreadable.
     state = State.read(storage)
-    return retry(lambda: _prepare_with(settings, storage, state, observer, stop), waiting)
+    try:
+        return retry(lambda: _prepare_with(settings, storage, state, observer, stop), waiting)
+    except SlotError as error:
+        if error.reason:
+            raise error.for_destination() from error
+        raise
 
 
 def _prepare_with(
@@ -228,11 +233,12 @@ def naming_remedies(slot: str, receiver: ChangeReceiver) -> Iterator[None]:
     try:
         yield
     except SlotError as error:
-        if error.code == "SLOT_LOST":
-            reason = f" ({error.reason})" if isinstance(error, MissingWalError) else ""
-            raise _slot_lost(slot, f"lost{reason}", receiver.acknowledged) from error
+        if error.code in ("SLOT_LOST", "SLOT_MISSING") and not isinstance(error, MissingWalError):
+            raise _slot_lost(slot, error.code.removeprefix("SLOT_").lower(), receiver.acknowledged) from error
         if isinstance(error, LostPositionError) and error.code == "WAL_DIVERGED":
             raise _diverged(error.reason) from error
+        if error.reason:
+            raise error.for_destination() from error
         raise
 
 

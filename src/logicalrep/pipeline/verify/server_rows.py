@@ -99,7 +99,7 @@ class ServerRows:
 
     def _copy_by_key(self, keys: pa.Table) -> Generator[memoryview | bytes, None, None]:
         relation = self._table.relation
-        with readable(relation.table):
+        with readable(self._connection, relation.table):
             lock_table(self._connection, relation.relation_id, relation.table)
             query = self._query_by_key(keys)
             tree = query_tree(self._catalog_connection, relation.relation_id)

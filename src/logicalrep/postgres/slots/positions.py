@@ -28,16 +28,14 @@ def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosi
 
 
 def divergence_error(reason: str) -> LostPositionError:
-    error = LostPositionError(f"{reason}; copy the tables again and start with a new checkpoint", code="WAL_DIVERGED")
-    error.reason = reason
-    return error
+    return LostPositionError.for_stream(reason, code="WAL_DIVERGED")
 
 
 def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:
     """Raise LostPositionError if a slot's position `at` was after its reader's position."""
     if at > position:
-        raise LostPositionError(
+        raise LostPositionError.for_stream(
             f"replication slot {slot!r} was at {at} when this reader was at {position}: the changes between were "
-            "acknowledged by another reader and are lost; give each reader its own slot, copy the "
-            "tables again and start with a new checkpoint"
+            "acknowledged by another reader and are lost",
+            "give each reader its own slot",
         )

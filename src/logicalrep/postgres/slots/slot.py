@@ -149,9 +149,9 @@ def query_slot(connection: Connection, name: str) -> Slot:
     """Return a slot by name. Raises SlotError if it does not exist or is lost."""
     slot = find_slot(connection, name)
     if slot is None:
-        raise SlotError(
-            f"replication slot {name!r} does not exist, and the commits since its last use are lost: make a new slot, "
-            "copy the tables again and start with a new checkpoint",
+        raise SlotError.for_stream(
+            f"replication slot {name!r} does not exist, and the commits since its last use are lost",
+            "make a new slot",
             code="SLOT_MISSING",
         )
     if slot.lost is not None or slot.confirmed_flush_lsn is None:

@@ -106,7 +106,7 @@ def copy_rows(
     `observer` sees the current catalog, without a snapshot; it may be `connection`. Raises SnapshotError if the file's
     name or columns have changed, UnsafeTableError, and NotReadableError.
     """
-    with readable(rows.name):
+    with readable(connection, rows.name):
         lock_table(connection, rows.oid, rows.name)
         if rows.is_planned:
             check_functions(observer, rows.name, [rows.oid])
@@ -150,19 +150,22 @@ def locked_for_query(
 
     Raises SnapshotError if the name has another OID, UnsafeTableError, and NotReadableError.
     """
-    with readable(name), connection.transaction():
+    with readable(connection, name), connection.transaction():
         lock_table(connection, oid, name)
         check_functions(connection, name, query_tree(connection, oid) if with_partitions else [oid])
         yield
 
 
 @contextmanager
-def readable(name: TableName) -> Iterator[None]:
+def readable(connection: Connection, name: TableName) -> Iterator[None]:
     """Turn the server's error about missing rights into NotReadableError, which has the remedy."""
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
+        role = sql.Identifier(connection.info.user).as_string()
+        schema, table = sql.Identifier(name.schema).as_string(), sql.Identifier(*name).as_string()
         raise NotReadableError(
-            f"{error.diag.message_primary}: let the owner run GRANT SELECT ON {name}, or ON the named partition, TO "
-            "the role; or if row-level security hides rows, let a superuser run ALTER ROLE … BYPASSRLS"
+            f"{error.diag.message_primary}: let the owner run GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT "
+            f"ON {table} TO {role}; and for a partition that the error names, the same. If row-level security hides "
+            f"rows, let a superuser run ALTER ROLE {role} BYPASSRLS"
         ) from None
