@@ -17,8 +17,12 @@ COMMAND = [sys.executable, "-m", "logicalrep.cli.main", "replicate"]
 
 
 def run_replicate(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return run_command("replicate", *arguments, **environment)
+
+
+def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *arguments],
+        [*COMMAND[:-1], *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -13,7 +13,7 @@ import pytest
 from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
-from tests.cli.commands import LARGE_TABLE, processes, run_replicate, send_signal, start_command
+from tests.cli.commands import LARGE_TABLE, processes, run_command, run_replicate, send_signal, start_command
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.replicating import TABLES
 from tests.postgres.servers import Database
@@ -120,3 +120,49 @@ def test_a_script_without_a_main_guard_runs_once(shop: Database, tmp_path: Path,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
     assert find_differences(shop.dsn, str(tmp_path / "lake"), TABLES) == {}
+
+
+@pytest.mark.parametrize("what", ["publication", "slot"])
+def test_the_remedy_of_a_dropped_object_is_a_way_back(
+    shop: Database, tmp_path: Path, without_spark: dict[str, str], what: str
+) -> None:
+    where = ["--dsn", shop.dsn, "--to", str(tmp_path / "lake")]
+    once = [*where, "--once"]
+    assert run_replicate(*once, **without_spark).returncode == 0
+    if what == "publication":
+        (name,) = shop.rows("SELECT quote_ident(pubname) FROM pg_publication")[0]
+        shop.execute(f"DROP PUBLICATION {name}")
+    else:
+        shop.execute(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()"
+        )
+    shop.execute("UPDATE orders SET note = 'changed' WHERE id < 100", "DELETE FROM customer WHERE id = 1")
+    refused = run_replicate(*once, **without_spark)
+    last = refused.stderr.splitlines()[-1]
+    code = {"publication": "PUBLICATION_GONE", "slot": "SLOT_LOST"}[what]
+    assert (refused.returncode, last.partition("]")[0]) == (1, f"error: [{code}"), refused.stderr
+    assert "run logicalrep resync --all with the same --dsn and --to" in last
+    assert "checkpoint" not in last
+    resynced = run_command("resync", "--all", *where, **without_spark)
+    assert resynced.returncode == 0, resynced.stderr
+    done = run_replicate(*once, **without_spark)
+    assert done.returncode == 0, done.stderr
+    assert find_differences(shop.dsn, str(tmp_path / "lake"), TABLES) == {}
+
+
+def test_the_other_commands_need_no_spark(shop: Database, tmp_path: Path, without_spark: dict[str, str]) -> None:
+    where = ["--dsn", shop.dsn, "--to", str(tmp_path / "lake")]
+    assert run_replicate(*where, "--once", **without_spark).returncode == 0
+    shop.execute("UPDATE orders SET note = 'changed' WHERE id < 100")
+    for command in (
+        ["check"],
+        ["status"],
+        ["pause"],
+        ["resume"],
+        ["resync", "public.orders", "--engine", "local"],
+        ["resync", "public.orders", "--where", "id < 50"],
+        ["verify"],
+        ["drop", "--delete-tables", "--yes"],
+    ):
+        done = run_command(*command, *where, **without_spark)
+        assert done.returncode == 0, (command, done.stderr)
