@@ -123,8 +123,8 @@ class _Reshaping:
 
 def _reshape_file(work: _Reshaping) -> list[DataFile]:
     form, added_columns = work.new_table.form, [field.name for field in ADDED_COLUMNS[work.new_table.form]]
-    columns = [*work.sources.values(), *added_columns]
-    rows = read_rows(work.storage, work.folder, work.file, work.old_table.stored, columns)
+    names = [*work.sources.values(), *added_columns]
+    rows = read_rows(work.storage, work.folder, work.file, work.old_table.stored, names)
     current = pa.array(is_current(rows, form)) if form in END_COLUMN else pa.scalar(True)
 
     def values(name: str, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
