@@ -202,12 +202,11 @@ def test_a_table_is_queued_copied_catches_up_and_follows(run: TableRun) -> None:
     run.step()
     assert run.table.phase.name is Phase.COPYING
     run.end_load(run.copied(1))
-    assert run.table.phase.name is Phase.CATCHING_UP
-    eventually(lambda: run.ids() == {"1"})
-    # A transaction arrives after the pass over the buffer, and the catalog does not see it yet.
     phase = run.table.phase
     assert isinstance(phase, CatchingUp)
     eventually(lambda: phase.work.is_done)
+    assert run.ids() == {"1"}
+    # A transaction arrives after the pass over the buffer, and the catalog does not see it yet.
     run.server.unseen = frozenset({XID})
     run.buffer_a_message(150)
     run.end_job()
