@@ -6,6 +6,7 @@ Source columns and transforms identify a spec; the names of its fields stay when
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,7 +70,19 @@ def _field(table: TableSpec, partition: FilePartition, fields: Sequence[Partitio
     existing = next((field for field in fields if (field.source_id, field.transform) == (source, transform)), None)
     if existing is not None:
         return existing
-    return PartitionField(source_id=source, field_id=number, transform=transform, name=partition.name)
+    return PartitionField(source_id=source, field_id=number, transform=transform, name=_ascii_name(partition.name))
+
+
+def _ascii_name(name: str) -> str:
+    """Return a name of a partition field that Avro allows, as manifests have it: other characters become `_x` and hex.
+
+    Iceberg's Java library changes names of fields in Avro in this way. DuckDB aborts at a name that Avro forbids.
+
+    Example:
+        >>> _ascii_name("_größe_day")
+        '_gr_xF6_xDFe_day'
+    """
+    return re.sub(r"[^A-Za-z0-9_]", lambda match: f"_x{ord(match[0]):X}", name)
 
 
 def _transform(partition: FilePartition) -> Transform[Any, Any]:
