@@ -60,10 +60,10 @@ def test_a_destination_of_a_release_resumes(release: Path, database: Database) -
     }
     assert find_differences(database.dsn, str(lake), TABLES) == {}
     kept = DeltaTable(str(lake / "public/kept")).to_pyarrow_table().to_pylist()
-    assert sorted((row["id"], row["v"]) for row in kept if not row["_deleted"]) == database.rows(
+    assert sorted((row["id"], row["v"]) for row in kept if not row["_is_deleted"]) == database.rows(
         "SELECT id, v FROM kept ORDER BY id"
     )
-    assert sorted(row["id"] for row in kept if row["_deleted"]) == [8, 9]
+    assert sorted(row["id"] for row in kept if row["_is_deleted"]) == [8, 9]
     versions = DeltaTable(str(lake / "public/kept~history")).to_pyarrow_table().to_pylist()
     assert Counter((row["v"], row["_is_current"]) for row in versions) == Counter(
         {("first", True): 4, ("first", False): 6, ("second", True): 2, ("second", False): 2, ("third", True): 2}

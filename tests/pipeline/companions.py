@@ -23,7 +23,7 @@ def companion_differences(
     Without another load there are as many versions as changes.
     """
     are_all = pc.scalar(True)
-    condition = pc.field("_deleted") == pc.scalar(False) if kept.deletes == "soft" else are_all
+    condition = pc.field("_is_deleted") == pc.scalar(False) if kept.deletes == "soft" else are_all
     differences = find_differences(db.dsn, str(storage), copies, condition=condition)
     if kept.history:
         differences |= find_differences(

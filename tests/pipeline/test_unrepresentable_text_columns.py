@@ -45,8 +45,8 @@ def columns(folder: Path) -> list[str]:
 def stored_rows(folder: Path, *names: str) -> list[tuple[Any, ...]]:
     """Return columns of the rows that are there now."""
     table = read_table(str(folder))
-    if "_deleted" in table.column_names:
-        table = table.filter(pc.field("_deleted") == pc.scalar(False))
+    if "_is_deleted" in table.column_names:
+        table = table.filter(pc.field("_is_deleted") == pc.scalar(False))
     elif "_is_current" in table.column_names:
         table = table.filter(pc.field("_is_current"))
     return sorted((tuple(row[name] for name in names) for row in table.to_pylist()), key=repr)

@@ -65,7 +65,7 @@ def test_a_version_of_the_past_never_had_a_new_column(tmp_path: Path) -> None:
 def test_a_marked_row_never_had_a_new_column(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(deletes="soft"))
     reshape(log, evolved(log.table, "7"), SequentialEngine())
-    assert rows(tmp_path, "id", "large", "new", "_deleted") == [(1, "big", 7, False), (2, "big", None, True)]
+    assert rows(tmp_path, "id", "large", "new", "_is_deleted") == [(1, "big", 7, False), (2, "big", None, True)]
 
 
 def test_earlier_changes_name_a_column_as_it_is_called_now(tmp_path: Path) -> None:
@@ -129,4 +129,4 @@ def test_a_default_that_the_type_cannot_hold(
 def test_a_name_that_is_taken(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(deletes="soft"))
     with pytest.raises(ReservedColumnError):
-        reshape(log, evolved(log.table, None, name="_deleted"), SequentialEngine())
+        reshape(log, evolved(log.table, None, name="_is_deleted"), SequentialEngine())

@@ -173,7 +173,7 @@ def test_a_key_of_its_own(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path, config=config)
     rows = read_table(str(tmp_path / "public/full_rows")).to_pylist()
     # A mark is cleared by a row that comes again only where rows have a key.
-    assert sorted((row["b"], row["v"], row["_deleted"]) for row in rows) == [
+    assert sorted((row["b"], row["v"], row["_is_deleted"]) for row in rows) == [
         ("x", 1, True),
         ("y", 3, False),
         ("z", 2, False),

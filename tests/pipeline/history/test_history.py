@@ -51,7 +51,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         "CREATE TABLE t (id int PRIMARY KEY, v text, big text)",
         "ALTER TABLE t ALTER big SET STORAGE EXTERNAL",
         f"INSERT INTO t SELECT i, 'first', {BIG} FROM generate_series(1, 4) AS i",
-        "CREATE TABLE reserved (id int PRIMARY KEY, _deleted text)",
+        "CREATE TABLE reserved (id int PRIMARY KEY, _is_deleted text)",
     )
     tables = {"tables": (TableName("public", "t"),), "table_settings": wanted, "format": format_}
     replicate_once(db18, tmp_path, limits=limits, **tables)
@@ -71,9 +71,9 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         killed.setattr(table_writer, "apply", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             replicate_once(db18, tmp_path, limits=limits, **tables)
-    assert rows(tmp_path, "t", "id", "_deleted") == [(i, False) for i in (1, 2, 3, 4)]
+    assert rows(tmp_path, "t", "id", "_is_deleted") == [(i, False) for i in (1, 2, 3, 4)]
     replicate_once(db18, tmp_path, limits=limits, **tables)
-    assert rows(tmp_path, "t", "id", "v", "_deleted") == [
+    assert rows(tmp_path, "t", "id", "v", "_is_deleted") == [
         (1, "third", False),
         (2, "first", True),
         (3, "again", False),
@@ -98,7 +98,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     )
     replicate_once(db18, tmp_path, limits=limits, **tables)
     expected = [(1, "third", False), (2, "first", True), (3, "unseen", False), (4, "first", True)]
-    assert rows(tmp_path, "t", "id", "v", "_deleted") == expected
+    assert rows(tmp_path, "t", "id", "v", "_is_deleted") == expected
     assert rows(tmp_path, "t~history", "id", "v", "_is_current") == [
         (1, "first", False),
         (1, "second", False),
@@ -116,7 +116,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     versions = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
     replicate_once(db18, tmp_path, limits=limits, **tables)
-    assert [row for row in rows(tmp_path, "t", "id", "v", "_deleted") if not row[2]] == [(1, "new", False)]
+    assert [row for row in rows(tmp_path, "t", "id", "v", "_is_deleted") if not row[2]] == [(1, "new", False)]
     after = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     assert len(after) == len(versions) + 1
     assert next(row for row in after if row[3] is None)[:2] == (1, "new")
@@ -129,7 +129,7 @@ def publication(db: Database) -> str:
 
 
 def test_a_reserved_name_stops_its_table_alone(db18: Database, tmp_path: Path) -> None:
-    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE reserved (id int PRIMARY KEY, _deleted text)")
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE reserved (id int PRIMARY KEY, _is_deleted text)")
     with pytest.raises(TablesStoppedError, match=r"public\.reserved.*COLUMN_RESERVED"):
         replicate_once(db18, tmp_path, table_settings=TableSettings(deletes="soft"))
     assert (tmp_path / "public" / "t").exists()

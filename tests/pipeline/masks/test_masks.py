@@ -129,7 +129,7 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
         caught_up()
     big = hashed(str(db18.value("SELECT big FROM users WHERE id = 1")))
     stored = [
-        row[1:] for row in rows(tmp_path, "users", "_deleted", "id", "email", "phone", "big", "city") if not row[0]
+        row[1:] for row in rows(tmp_path, "users", "_is_deleted", "id", "email", "phone", "big", "city") if not row[0]
     ]
     assert stored[0] == (1, hashed("sesame1"), None, big, "other")
     assert (20, None, None, big, "city") in stored

@@ -112,11 +112,11 @@ def run(db: Database, storage: Path | str, observer: Observer | None = None, **o
 
 def rows_now(storage: Path | str, folder: str = "public/t") -> list[tuple[int, str]]:
     rows = read_table(f"{storage}/{folder}").to_pylist()
-    return sorted((row["id"], row["v"]) for row in rows if not row.get("_deleted") and row.get("_is_current", True))
+    return sorted((row["id"], row["v"]) for row in rows if not row.get("_is_deleted") and row.get("_is_current", True))
 
 
 def is_kept(row: dict[str, Any]) -> bool:
-    return not row.get("_deleted") and bool(row.get("_is_current", True))
+    return not row.get("_is_deleted") and bool(row.get("_is_current", True))
 
 
 class Pickling(SequentialEngine):
@@ -162,7 +162,7 @@ def test_rows_of_a_condition_are_mended_and_no_others(
     assert rows_now(tmp_path) == sorted([*right, *other_rows])
     assert rows_now(tmp_path, "public/t~history" if has_history else "public/t") == sorted([*right, *other_rows])
     if options.get("table_settings") is ALL_COMPANIONS:
-        marked = {row["id"] for row in read_table(str(tmp_path / "public/t")).to_pylist() if row["_deleted"]}
+        marked = {row["id"] for row in read_table(str(tmp_path / "public/t")).to_pylist() if row["_is_deleted"]}
         assert marked == {-440, -60, 50, 998}
         assert read_table(str(tmp_path / "public/t~changes")).num_rows == 6
     # Later changes find the rows that they change.

@@ -74,3 +74,4 @@ def test_a_place_that_readers_take_for_another_is_refused(tmp_path: Path, path: 
 def test_columns_that_readers_refuse_are_changed() -> None:
     assert column_names(["a b", "a_b", "A_B", "a,b"]) == {"a b": "a_b_3", "a_b": "a_b", "A_B": "A_B_2", "a,b": "a_b_4"}
     assert column_names(["x", "Ä", "ä", "(=)"]) == {"x": "x", "Ä": "Ä", "ä": "ä_2", "(=)": "___"}
+    assert column_names(["a.b", "a_b", "_POS"], ".", {"_pos"}) == {"a.b": "a_b_2", "a_b": "a_b", "_POS": "_POS_2"}

@@ -173,9 +173,9 @@ def _beginnings(began: Positions) -> _Values:
 
 def _endings(form: Form, ended: Positions | None) -> _Values:
     if ended is None:
-        return {"_deleted": pa.scalar(False)} if form == "marked" else {"_is_current": pa.scalar(True)}
+        return {"_is_deleted": pa.scalar(False)} if form == "marked" else {"_is_current": pa.scalar(True)}
     if form == "marked":
-        return {"_deleted": pa.scalar(True), "_deleted_at": pa.array(ended.timestamps)}
+        return {"_is_deleted": pa.scalar(True), "_deleted_at": pa.array(ended.timestamps)}
     return {
         "_is_current": pa.scalar(False),
         "_valid_to": pa.array(ended.timestamps),

@@ -110,7 +110,7 @@ class ReplicateOptions:
     )
     deletes: Literal["hard", "soft"] = option(
         kinds.choice("hard", "soft"),
-        "`hard` removes a deleted row; `soft` keeps the row, and marks it in `_deleted` and `_deleted_at`.",
+        "`hard` removes a deleted row; `soft` keeps the row, and marks it in `_is_deleted` and `_deleted_at`.",
         is_by_table=True,
     )
     history: bool = option(

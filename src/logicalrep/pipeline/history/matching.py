@@ -72,7 +72,7 @@ def converted(rows: pa.Table, previous_spec: TableSpec, table: TableSpec) -> pa.
         else:
             columns.append(
                 pa.array(np.zeros(rows.num_rows, bool))
-                if field.name == "_deleted"
+                if field.name == "_is_deleted"
                 else pa.nulls(rows.num_rows, field.type)
             )
     return renamed_in_changes(pa.Table.from_arrays(columns, schema=table.stored), previous_spec, table)

@@ -18,7 +18,7 @@ _NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
 
 ADDED_COLUMNS: dict[Form, tuple[pa.Field, ...]] = {
     "rows": (),
-    "marked": (pa.field("_deleted", pa.bool_(), nullable=False), pa.field("_deleted_at", _MOMENT)),
+    "marked": (pa.field("_is_deleted", pa.bool_(), nullable=False), pa.field("_deleted_at", _MOMENT)),
     "history": (
         pa.field("_valid_from", _MOMENT, nullable=False),
         pa.field("_valid_to", _MOMENT),

@@ -53,16 +53,21 @@ def _code(character: str) -> str:
     return "".join(f"~{byte:02X}" for byte in character.encode())
 
 
-def column_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the stored names: ` ,;{}()=`, tabs and line breaks become `_`.
+def column_names(names: Sequence[str], refused: str = "", reserved: Collection[str] = ()) -> dict[str, str]:
+    """Return the stored names: ` ,;{}()=`, tabs, line breaks and the characters in `refused` become `_`.
 
-    A name that is taken, in any case, gets `_2`, `_3` and so on at its end.
+    A name that is taken or reserved, in any case, gets `_2`, `_3` and so on at its end.
+
+    Example:
+        >>> column_names(["a.b", "_file"], ".", ["_file"])
+        {'a.b': 'a_b', '_file': '_file_2'}
     """
     stored_names: dict[str, str] = {}
-    taken: set[str] = set()
-    # Names without such characters come first, so that no changed name takes them.
-    for name in sorted(names, key=lambda name: bool(_REFUSED.search(name))):
-        stored_names[name] = _free(_REFUSED.sub("_", name), taken)
+    taken = {name.casefold() for name in reserved}
+    plain_names = {name: _REFUSED.sub("_", name).translate(dict.fromkeys(map(ord, refused), "_")) for name in names}
+    # Names that stay come first, so that no changed name takes them.
+    for name in sorted(names, key=lambda name: plain_names[name] != name or name.casefold() in taken):
+        stored_names[name] = _free(plain_names[name], taken)
     return {name: stored_names[name] for name in names}
 
 

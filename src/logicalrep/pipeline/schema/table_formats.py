@@ -18,6 +18,10 @@ class FormatAbilities:
     hides_partitions: bool
     """Whether the format stores partition values in its metadata; otherwise they are columns of the table."""
     has_catalogs: bool
+    refused_characters: str = ""
+    """The characters that names of columns cannot have, beyond the characters that no format can have."""
+    reserved_columns: frozenset[str] = frozenset()
+    """The names of the format's own columns, which readers add to each table."""
 
 
 FORMATS: Mapping[FormatName, FormatAbilities] = {
@@ -25,7 +29,27 @@ FORMATS: Mapping[FormatName, FormatAbilities] = {
         row_marks="Delta's deletion vectors", has_field_ids=False, hides_partitions=False, has_catalogs=False
     ),
     "iceberg": FormatAbilities(
-        row_marks="Iceberg's position deletes", has_field_ids=True, hides_partitions=True, has_catalogs=True
+        row_marks="Iceberg's position deletes",
+        has_field_ids=True,
+        hides_partitions=True,
+        has_catalogs=True,
+        # Readers take a dot for the path to a field within a column.
+        refused_characters=".",
+        # "Reserved Field IDs" in the Iceberg Table Spec.
+        reserved_columns=frozenset(
+            (
+                "_change_ordinal",
+                "_change_type",
+                "_commit_snapshot_id",
+                "_deleted",
+                "_file",
+                "_last_updated_sequence_number",
+                "_partition",
+                "_pos",
+                "_row_id",
+                "_spec_id",
+            )
+        ),
     ),
 }
 DEFAULT_FORMAT: FormatName = "delta"

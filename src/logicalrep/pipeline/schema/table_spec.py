@@ -95,7 +95,7 @@ class TableSpec:
     @cached_property
     def written(self) -> tuple[WrittenColumn, ...]:
         refuses_all = self.settings.unrepresentable == "error"
-        names = tuple(column_names(self.relation.names).values())
+        names = tuple(self._stored_names.values())
         numbered = list(zip(self.attnums, names, strict=True))
         texts = text_names([name for number, name in numbered if number in self.texts], names)
         columns: list[WrittenColumn] = []
@@ -106,6 +106,11 @@ class TableSpec:
             if name in texts:
                 columns.append(WrittenColumn(texts[name], pa.string(), ordinal, has_texts=True))
         return tuple(columns)
+
+    @cached_property
+    def _stored_names(self) -> dict[str, str]:
+        abilities = self.settings.abilities
+        return column_names(self.relation.names, abilities.refused_characters, abilities.reserved_columns)
 
     @cached_property
     def lacking(self) -> frozenset[int]:
@@ -232,8 +237,7 @@ class TableSpec:
         """The names of the key's columns in the stored table; all columns if there is no key."""
         if self.key is None:
             return self.names
-        of_columns = column_names(self.relation.names)
-        return tuple(of_columns[name] for name in self.key)
+        return tuple(self._stored_names[name] for name in self.key)
 
     @property
     def sent_key(self) -> tuple[str, ...] | None:

@@ -88,7 +88,7 @@ def _shown(rows: Iterable[Any]) -> str:
 
 
 def _current_rows(version: Version) -> list[Row]:
-    return [row for row in version.rows if not row.get("_deleted")]
+    return [row for row in version.rows if not row.get("_is_deleted")]
 
 
 def in_clear(rows: Iterable[Row]) -> str:
