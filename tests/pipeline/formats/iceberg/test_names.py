@@ -19,7 +19,7 @@ from pyiceberg.table import StaticTable
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.schema.file_partitions import PartitionRule
-from logicalrep.pipeline.schema.forms import MORE
+from logicalrep.pipeline.schema.forms import ADDED_COLUMNS
 from logicalrep.pipeline.schema.table_formats import FORMATS
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import write_rows
@@ -36,7 +36,7 @@ _FEED = {"_change_type"}
 
 
 def test_replicates_own_columns_have_no_reserved_name() -> None:
-    own = {field.name for fields in MORE.values() for field in fields}
+    own = {field.name for fields in ADDED_COLUMNS.values() for field in fields}
     assert own & RESERVED == _FEED
 
 
