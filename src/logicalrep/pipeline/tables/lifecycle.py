@@ -51,16 +51,16 @@ MEANINGS: dict[Phase, tuple[str, str]] = {
 }
 """What each phase means to an operator, and the classes that move a table to it, separated by commas."""
 
-_LOAD, _STOP = "a load is needed, or asked for", "an error of its own"
+_LOAD, _STOP = "a load is needed or requested", "an error of its own"
 TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (Phase.OPENING, Phase.QUEUED): "it is new, differs from the server, or its load was pending",
-    (Phase.OPENING, Phase.CATCHING_UP): "its copy was whole, and buffered changes are left",
-    (Phase.OPENING, Phase.FOLLOWING): "it is as the last checkpoint has it",
+    (Phase.OPENING, Phase.CATCHING_UP): "the copy is whole, and buffered changes remain",
+    (Phase.OPENING, Phase.FOLLOWING): "no load is pending or needed",
     (Phase.OPENING, Phase.STOPPED): "it was stopped before, or cannot be opened",
     (Phase.QUEUED, Phase.QUEUED): "the next try is due, or a load is needed for a later reason",
     (Phase.QUEUED, Phase.COPYING): "its rows are being copied",
-    (Phase.QUEUED, Phase.CATCHING_UP): "its few rows are copied",
-    (Phase.QUEUED, Phase.STOPPED): "it must not be loaded, or cannot be copied",
+    (Phase.QUEUED, Phase.CATCHING_UP): "its rows were copied between two rounds of the loop",
+    (Phase.QUEUED, Phase.STOPPED): "its settings refuse the load, or its rows cannot be copied",
     (Phase.COPYING, Phase.QUEUED): "another try, or a later snapshot, is needed",
     (Phase.COPYING, Phase.CATCHING_UP): "its rows are copied",
     (Phase.COPYING, Phase.STOPPED): "it cannot be copied",
