@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from codegen.__main__ import main
+from codegen.model.reader import load
 from logicalrep_protocol import Decoder, walsender
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
 from logicalrep_protocol.pgwire import Session, v3_0, v3_2
@@ -18,6 +19,8 @@ from logicalrep_protocol.pgwire.layouts import PGWIRE
 from logicalrep_protocol.versions import PARSE
 from logicalrep_runtime.errors import DecodeError
 from logicalrep_runtime.layout_walk import walk
+from tests.codegen.model.generation import imported_from
+from tests.codegen.vector_reading import misread
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -90,6 +93,14 @@ def test_the_package_reads_every_vector(folder: Path) -> None:
         assert read == list(leaves(vector["fields"])), vector["name"]
         count += 1
     assert count > 700
+
+
+@pytest.mark.parametrize("is_native", [True, False], ids=["native", "Python"])
+def test_each_reader_of_the_package_reads_every_vector(is_native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_native:
+        monkeypatch.setattr("logicalrep_runtime.native.reader", lambda *arguments: None)
+    with imported_from(ROOT / "generated") as package:
+        assert list(misread(package, load(ROOT / "spec"))) == []
 
 
 def test_the_package_refuses_what_vectors_refuse_at_the_same_byte(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, IntEnum
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
@@ -46,7 +47,7 @@ def describe(owner: Any, module: ModuleType) -> Description:
         if "length of message after a tag" in remarks and owner.struct.subcons[0].name == "tag":
             remarks ^= {"length of message after a tag", "length of message"}
         if holds == "any character":
-            remarks |= {"or any other", *_values(getattr(module, row.name.capitalize()))}
+            remarks |= {"or any other", *_values(getattr(module, row.name.capitalize(), ()))}
         remarks |= _annotated(owner, row.name)
         description.append((row.name, holds, frozenset(remarks)))
     return description
@@ -62,7 +63,7 @@ def _annotated(owner: Any, name: str) -> set[str]:
     }
 
 
-def _values(enumeration: type[Enum]) -> set[str]:
+def _values(enumeration: Iterable[Enum]) -> set[str]:
     return {f"{member.value} {member.name.lower()}" for member in enumeration}
 
 

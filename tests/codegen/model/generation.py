@@ -63,6 +63,13 @@ def generate_from(spec: Path, out: Path) -> Iterator[ModuleType]:
     for path, text in emit_unformatted(load(spec)).items():
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         (out / path).write_text(text, encoding="utf-8")
+    with imported_from(out) as package:
+        yield package
+
+
+@contextmanager
+def imported_from(out: Path) -> Iterator[ModuleType]:
+    """Import `logicalrep_protocol` from a folder, in place of the real one for a while."""
     real = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_of_package(name)}
     sys.path.insert(0, str(out))
     try:
