@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codegen.lowering.operations import Constant, Integer, Take
+from codegen.lowering.operations import Constant, Integer, Operations, Take
 from codegen.lowering.rows import lower
-from codegen.model.layouts import Message, distinguishing_offset
+from codegen.model.layouts import Message
 from codegen.model.model import fact_of, value_of
 from codegen.model.names import class_name
 from codegen.model.versions import View
@@ -24,9 +25,8 @@ class Choice:
     fact: str
     """The session fact that identifies the message; empty for none."""
     value: str
-    offset: int
-    """The offset of the constant that identifies the message."""
-    constant: Constant | None
+    constants: tuple[tuple[int, bytes], ...]
+    """The offsets and bytes of leading constants, without the tag."""
 
     @property
     def condition(self) -> str:
@@ -37,10 +37,8 @@ class Choice:
             conditions.append(f"data[0] == 0x{self.first[0]:02X}" if is_one else f"data[0] in {self.first!r}")
         if self.fact:
             conditions.append(f'{self.fact} == "{self.value}"')
-        if self.constant is not None:
-            own = f"data[{self.offset}:{self.offset + self.constant.width}]"
-            conditions.append(f'int.from_bytes({own}, "{self.constant.order}") == {self.constant.code}')
-        return " and ".join(conditions)
+        conditions += [f"data[{offset}:{offset + len(code)}] == {code!r}" for offset, code in self.constants]
+        return " and ".join(conditions) or "True"
 
     @property
     def construct(self) -> str:
@@ -50,8 +48,8 @@ class Choice:
             arguments.append(f"first={self.first!r}")
         if self.fact:
             arguments.append(f'fact=("{self.fact}", "{self.value}")')
-        if self.constant is not None:
-            arguments.append(f"constant=({self.offset}, {self.constant.construct}, {self.constant.code})")
+        if self.constants:
+            arguments.append(f"constants={self.constants!r}")
         return f"StructChoice({', '.join(arguments)})"
 
 
@@ -60,15 +58,17 @@ def choices_by_sender(view: View) -> dict[str, list[Choice]]:
     names = untagged_names(view)
     return {
         sender: [
-            _choice(view, message) for message in view.messages if sender in message.senders and message.name in names
+            _choice(view, message)
+            for message in sorted(view.messages, key=lambda message: message.is_tagged)
+            if sender in message.senders and message.name in names
         ]
         for sender in ("server", "client")
     }
 
 
 def untagged_names(view: View) -> set[str]:
-    """Return the messages without a tag of their own."""
-    names = {message.name for message in view.messages if not message.is_tagged}
+    """Return the messages without a tag of their own, and those that a session fact allows."""
+    names = {message.name for message in view.messages if not message.is_tagged or message.when is not None}
     tags = Counter((message.tag, sender) for message in view.messages for sender in message.senders)
     shared = {tag for (tag, _), number in tags.items() if tag and number > 1}
     return names | {message.name for message in view.messages if message.tag in shared}
@@ -77,29 +77,19 @@ def untagged_names(view: View) -> set[str]:
 def _choice(view: View, message: Message) -> Choice:
     operations = lower(view, message.fields)
     first = message.tag.encode("ascii")
-    if isinstance(operations[0], Take):
+    if isinstance(operations[0], Take) and operations[0].width == 1:
         first = bytes(operations[0].allowed)
-    offset, constant = (0, None) if isinstance(operations[0], Take) else _constant(view, message)
     fact, value = (fact_of(message.when) or "", value_of(message.when)) if message.when else ("", "")
-    return Choice(class_name(message.name), first, fact, value, offset, constant)
+    constants = tuple((offset, code) for offset, code in _constants(operations) if offset or not message.tag)
+    return Choice(class_name(message.name), first, fact, value, constants)
 
 
-def _constant(view: View, message: Message) -> tuple[int, Constant | None]:
-    """Return the offset and the constant that distinguish a message from others in the same place."""
-    rivals = [
-        operation
-        for operation in view.messages
-        if operation is not message
-        and (operation.tag, operation.when) == (message.tag, message.when)
-        and set(operation.senders) & set(message.senders)
-    ]
-    offsets = {distinguishing_offset(message, other) for other in rivals}
-    distinguishing: tuple[int, Constant | None] = 0, None
+def _constants(operations: Operations) -> Iterator[tuple[int, bytes]]:
+    """Yield the constants among the leading integers, with their offsets; a length may differ in a wrong message."""
     offset = 0
-    for operation in lower(view, message.fields):
+    for operation in operations:
         if not isinstance(operation, Integer):
-            break
-        if isinstance(operation, Constant) and offset in offsets:
-            distinguishing = offset, operation
+            return
+        if isinstance(operation, Constant) and not operation.is_length:
+            yield offset, operation.code.to_bytes(operation.width, operation.order, signed=operation.signed)
         offset += operation.width
-    return distinguishing

@@ -162,7 +162,7 @@ class _Kernel:
     def _layouts(self, versions: tuple[View, ...]) -> Iterator[tuple[Message, View]]:
         """Yield the version's messages, and later versions' messages that a session fact allows."""
         for message in versions[-1].messages:
-            if message.sender == "server" and message.is_sent_in(self.version):
+            if message.sender != "client" and message.is_sent_in(self.version):
                 shown = next(view for view in versions[self.version - 1 :] if view.layout(message.name))
                 layout = shown.layout(message.name)
                 assert isinstance(layout, Message)
@@ -217,13 +217,21 @@ class _Kernel:
         match operation:
             case Text():
                 return ColumnSource(operation.column, "text")
+            case Bytes(nullable=True):
+                raise _unknown(operation, "may be null")
             case Bytes():
                 return ColumnSource(operation.column, "bytes")
+            case Repeat(count=""):
+                raise _unknown(operation, "repeats until a zero byte")
+            case Repeat(body=Text()):
+                raise _unknown(operation, "repeats a text")
             case Repeat(body=Take() as item):
                 return self._integer(item, "ints")
             case Repeat():
                 return self._repeated(operation, shown, path)
         assert isinstance(operation, Take)
+        if operation.is_character and not operation.allowed:
+            raise _unknown(operation, "is any character")
         if operation.is_character or operation.wrapper == "bool":
             return ColumnSource(operation.column, "char" if operation.is_character else "bool", 1)
         return self._integer(operation, "int")
@@ -310,6 +318,10 @@ class _Kernel:
         return sorted(self.messages, key=lambda message: not message.has_cells)
 
 
+def _unknown(operation: Operation, reason: str) -> SpecError:
+    return SpecError([Finding(operation.place, f"{operation.name} {reason}, which batches have no column for")])
+
+
 def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
     """Return the steps with parts that are not repeated replaced by their own steps, under longer names."""
     inlined: list[Step] = []
@@ -387,6 +399,9 @@ def _plans(messages: tuple[Message, ...], kernels: list[_Kernel]) -> Iterator[st
 
 def emit_columnar(versions: tuple[View, ...], package: str) -> dict[str, str]:
     """Return the sub-package's files by path within the package: session, plans and kernels."""
+    protocol = versions[0].protocol
+    if protocol.byte_order == "little":
+        raise SpecError([Finding(protocol.place, "batches read integers with 'byte order: big' only")])
     kernels = [_Kernel(versions, view) for view in versions]
     every = list(dict.fromkeys(column for kernel in reversed(kernels) for column in kernel.columns))
     for kernel in kernels:
@@ -394,7 +409,7 @@ def emit_columnar(versions: tuple[View, ...], package: str) -> dict[str, str]:
     functions = _Functions(package)
     texts = {f"columnar/{kernel.module}.py": functions.kernel(kernel) for kernel in kernels}
     messages = _plans(versions[-1].messages, kernels)
-    context = {"protocol": versions[0].protocol, "kernels": kernels, "package": package}
+    context = {"protocol": protocol, "kernels": kernels, "package": package}
     texts["columnar/__init__.py"] = render("columnar_init.py.j2", **context)
     texts["columnar/plans.py"] = render("columnar_plans.py.j2", columns=every, messages=messages, **context)
     return texts

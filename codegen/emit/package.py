@@ -315,7 +315,7 @@ def _formats(block: Block) -> set[str]:
             elif isinstance(step, Branch):
                 collect(step.steps)
             elif isinstance(step, Repeat) and isinstance(step.body, Choose):
-                formats.update((step.body.letter.upper(), f"B{step.body.letter.lower()}"))
+                formats.update((step.body.letter.upper(), f"B{step.body.letter}"))
 
     collect(block.steps)
     collect(block.build_steps)

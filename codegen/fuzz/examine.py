@@ -238,6 +238,8 @@ class _Version:
 
     def read(self, title: str, data: bytes, values: Values, sender: str, facts: Mapping[str, Any], shown: str) -> None:
         """All readers give the oracle's attributes."""
+        if title not in self.oracle.candidates(data, sender, facts):
+            return  # A message without a tag comes first.
         readings = self.oracle_readings(data, sender, facts)
         if [name for name, _ in readings] != [title]:
             self.fault("oracle", "several messages have these bytes", f"{shown}\n{readings}")
@@ -258,7 +260,7 @@ class _Version:
     def oracle_readings(self, data: bytes, sender: str, facts: Mapping[str, Any]) -> list[tuple[str, Values]]:
         """Return the messages that the bytes may be."""
         readings = []
-        for title in self.oracle.messages(sender, facts):
+        for title in self.oracle.candidates(data, sender, facts):
             try:
                 readings.append((title, self.oracle.read(title, data, facts)))
             except RefusedError:

@@ -56,6 +56,31 @@ class Oracle:
             and self._is_awaited(layout, facts)
         ]
 
+    def candidates(self, data: bytes, sender: str, facts: Mapping[str, Any]) -> list[str]:
+        """Return the messages that bytes may be. A message without a tag comes first if its constants match."""
+        titles = self.messages(sender, facts)
+        untagged = [title for title in titles if name_of(self.rows(self.layouts[title])[0]) != "tag"]
+        return [title for title in untagged if self._begins(title, data)] or [
+            title for title in titles if title not in untagged
+        ]
+
+    def _begins(self, title: str, data: bytes) -> bool:
+        offset = 0
+        for row in self.rows(self.layouts[title]):
+            kind = type_of(row)
+            is_integer = kind.startswith(("Byte1", "Int")) and kind not in self.layouts
+            if not is_integer or not row.keys().isdisjoint({"repeat", "when", "optional"}):
+                return True
+            width, signed = self._integer(row)
+            own = data[offset : offset + width]
+            is_telling = (len(constants_of(row)) == 1 or (offset == 0 and width == 1)) and "measures" not in row
+            legal = self._legal(row) if is_telling else None
+            number = int.from_bytes(own, self.order, signed=signed)
+            if legal is not None and (len(own) < width or number not in legal):
+                return False
+            offset += width
+        return True
+
     def _is_awaited(self, layout: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
         fact, _, value = layout.get("when", "").partition(" = ")
         return not fact or facts[fact] == value

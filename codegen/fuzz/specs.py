@@ -81,7 +81,7 @@ class _Drawing:
             layouts["Close"] = {"doc": "D.", "place": "stream", "closes": "stream", "fields": [{"tag": "Byte1('Z')"}]}
         else:
             protocol["package"] = "x_protocol"
-        if self.often(0.3) or any("when" in layout for layout in layouts.values()):
+        if (self.often(0.3) and not self.has_columns) or any("when" in layout for layout in layouts.values()):
             protocol["session"]["expected"] = {"doc": "What is expected.", "values": {"a": "A.", "b": "B."}}
         if self.often(0.25):
             protocol["byte order"] = "little"
@@ -100,11 +100,11 @@ class _Drawing:
             layout["from"] = draw.choice(["client", "both"])
         if self.versions > 1 and self.often(0.25):
             layout["since"] = draw.randint(2, self.versions)
-        has_tag = self.often(0.85)
-        if self.often(0.2 if has_tag else 0.95):
+        has_tag = self.has_columns or self.often(0.85)
+        if self.often(0.02 if self.has_columns else 0.2 if has_tag else 0.95):
             layout["when"] = f"expected = {draw.choice('ab')}"
         if self.often(0.1):
-            layout["sets"] = draw.choice(["expected = a", "expected = b", "stormy"])
+            layout["sets"] = draw.choice(["stormy"] if self.has_columns else ["expected = a", "expected = b", "stormy"])
         if self.often(0.05):
             layout["clears"] = "stormy"
         rows: list[Row] = [{"tag": f"Byte1('{draw.choice(_TAGS)}')"}] if has_tag else []

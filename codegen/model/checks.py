@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from codegen.model import server_checks, taken
-from codegen.model.layouts import OUTSIDE, Alternative, Field, Message, Part, distinguishing_offset, parts_used
+from codegen.model.layouts import OUTSIDE, REST, Alternative, Field, Message, Part, distinguishing_offset, parts_used
 from codegen.model.model import Protocol, SessionFact, fact_of, value_of
 from codegen.model.names import class_name
 from codegen.model.nodes import Findings, allowed
@@ -33,6 +33,9 @@ def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: se
     _check_layouts(protocol, protocol.messages, protocol.parts, damaged, findings)
     if complete:
         _check_blocks(protocol, findings)
+        for shown in views(protocol):
+            if not shown.messages:
+                findings.add(protocol.versions[shown.version - 1].place, f"version {shown.version} has no message")
         if not damaged:
             _check_parts(protocol, findings)
             server_checks.check(protocol, findings)
@@ -66,6 +69,13 @@ def _check_view(shown: View, damaged: set[str], findings: Findings) -> None:
     for message in shown.messages:
         if message.name not in damaged:
             _check_constant_length(message, view_findings)
+            if not message.fields:
+                view_findings.add(message.place, f"{message.name} is empty")
+            elif not message.is_tagged and (message.fields[0].when is not None or message.fields[0].size == REST):
+                text = "has no tag, so its first row must be always present, with one byte or more"
+                view_findings.add(message.fields[0].place, f"{message.name} {text}")
+    if not damaged:
+        _check_distinct(shown.messages, view_findings)
     places = {finding.place for finding in findings}
     for finding in view_findings:
         if finding.place not in places:
@@ -124,6 +134,9 @@ def _check_protocol(protocol: Protocol, findings: Findings) -> None:
             )
         elif (owner := taken.fact(fact.name, protocol)) is not None:
             findings.add(fact.place, f"the session fact's name {fact.name!r} is taken by {owner}")
+        elif fact.values and protocol.has_decoder:
+            text = "has 'values', and batches have facts that are true or false only; the protocol needs a 'package'"
+            findings.add(fact.place, f"{fact.name} {text}")
     for fact in protocol.session[_MOST_FACTS:]:
         findings.add(fact.place, f"{fact.name} is one session fact too many; the limit is {_MOST_FACTS}")
     for version in protocol.versions:
@@ -145,24 +158,32 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
             findings.add(place, f"{name!r} is defined twice, first in {first[python]}")
         else:
             first[python] = place
-    tags: dict[tuple[str, str], Message] = {}
-    for message in protocol.messages:
-        if not _is_tag(message.fields):
-            continue
-        for sender in message.senders:
-            other = tags.setdefault((sender, message.tag), message)
-            if other is not message and distinguishing_offset(other, message) is None:
-                findings.add(
-                    message.fields[0].place,
-                    f"tag '{message.tag}' of {message.name} is also the tag of {other.name} ({other.place}), "
-                    f"which the {sender} sends too",
-                )
+    _check_distinct(protocol.messages, findings)
     refs: dict[str, Message | Part] = {}
     for layout in protocol.layouts:
         if layout.ref is not None and refs.setdefault(layout.ref, layout) is not layout:
             findings.add(
                 layout.place, f"ref {layout.ref!r} of {layout.name} is also the ref of {refs[layout.ref].name}"
             )
+
+
+def _check_distinct(messages: tuple[Message, ...], findings: Findings) -> None:
+    """Messages that share a tag or have none differ in the session's state or in a constant."""
+    for index, message in enumerate(messages):
+        for other in messages[:index]:
+            senders = [sender for sender in message.senders if sender in other.senders]
+            are_readable = all(_is_tag(shown.fields) or not shown.is_tagged for shown in (message, other))
+            if not senders or not are_readable or not message.fields or not other.fields or message.tag != other.tag:
+                continue
+            if distinguishing_offset(other, message) is None:
+                rival = f"{other.name} ({other.place}), which the {senders[0]} sends too"
+                findings.add(
+                    message.fields[0].place,
+                    f"tag '{message.tag}' of {message.name} is also the tag of {rival}"
+                    if message.is_tagged
+                    else f"{message.name} has no tag and no constant that distinguishes it from {rival}",
+                )
+                break
 
 
 def _check_versions(protocol: Protocol, findings: Findings) -> None:
@@ -210,9 +231,11 @@ def _check_facts(protocol: Protocol, message: Message, findings: Findings) -> No
 def _check_message(protocol: Protocol, message: Message, damaged: set[str], findings: Findings) -> None:
     _check_facts(protocol, message, findings)
     is_readable = message.name not in damaged and not isinstance(message.fields[0].type, Unknown)
-    is_begun = _is_tag(message.fields) and message.fields[0].since == message.since
+    is_begun = _is_tag(message.fields) and message.fields[0].since == message.since and message.fields[0].until is None
     if is_readable and not is_begun and (message.is_tagged or message.when is None):
-        findings.add(message.fields[0].place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
+        tag = message.fields[0]
+        actual = f", not with {tag.type}" if tag.name == "tag" and not _tells(tag) else ""
+        findings.add(tag.place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'{actual}")
     if message.opens is not None and message.places not in ((), (OUTSIDE,)):
         findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")
     for block in message.closes:
@@ -246,12 +269,12 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
                 findings.add(row.place, f"{where}: there is no part or type {name!r}; {near}")
                 continue
             choices += [row] if parts[name].alternatives else []
+            if owner not in users[name]:
+                users[name].append(owner)
             if row in choices and row.repeat is None:
                 findings.add(row.place, f"{where}: a part with 'one of' must be repeated")
             elif row in choices[1:]:
                 findings.add(row.place, f"{where}: only one field of a layout can be of a part with 'one of'")
-            elif owner not in users[name]:
-                users[name].append(owner)
     for part in protocol.parts:
         if all_known and sorted(part.part_of) != sorted(users[part.name]):
             declared, actual = ", ".join(part.part_of), ", ".join(users[part.name]) or "nothing"
@@ -292,7 +315,7 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
         if not alternative.fields or any(isinstance(row.type, Unknown) for row in alternative.fields):
             continue
         tag, *rest = alternative.fields
-        if not _tells(tag) or tag.since != alternative.since:
+        if not _tells(tag) or tag.since != alternative.since or tag.until is not None:
             findings.add(tag.place, f"{alternative.name} must begin with a constant: '- {tag.name}: Byte1('X')'")
             continue
         if alternative.tag in seen:
@@ -304,7 +327,8 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
         values = [row for row in rest if row.name not in {other.size for other in rest}]
         value_names |= {row.name for row in values}
         lengths |= {str(row.type) for row in rest if row not in values}
-        if len(values) > 1 or any(not isinstance(row.type, Byten) for row in values):
+        is_legal = all(isinstance(row.type, Byten) and row.size is not None and not row.may_be_null for row in values)
+        if len(values) > 1 or not is_legal:
             findings.add(
                 alternative.place, f"{alternative.name} may hold one value beside its tag, a Byten with its size"
             )

@@ -179,10 +179,12 @@ class LayoutReader:
             return None
         name, (place, type_node) = next(iter(item.entries.items()))
         if not _ATTRIBUTE.fullmatch(name) or name in MODIFIERS:
-            self.findings.add(
-                place,
-                f"{owner}.{name}: {name!r} is not a valid name of a field; lower-case words joined by _ are expected",
+            problem = (
+                "is a modifier, so no field can have that name; a row begins with its name and type"
+                if name in MODIFIERS
+                else "is not a valid name of a field; lower-case words joined by _ are expected"
             )
+            self.findings.add(place, f"{owner}.{name}: {name!r} {problem}")
             return None
         if not isinstance(type_node, Text):
             self.findings.add(place, f"{owner}.{name}: the type must be a text")

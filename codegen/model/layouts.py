@@ -144,6 +144,11 @@ class Field:
         return self.type.width if isinstance(self.type, Int) else int(isinstance(self.type, Byte1))
 
     @property
+    def is_leading(self) -> bool:
+        """True if the rows after an integer or character have the same offset in all messages."""
+        return self.width > 0 and self.repeat is None and self.when is None and not self.optional
+
+    @property
     def named_type(self) -> str | None:
         """An integer's named type, from the documentation or from `is`."""
         if isinstance(self.type, Int) and self.type.name is not None:
@@ -249,21 +254,25 @@ class Message:
 
 
 def distinguishing_offset(first: Message, second: Message) -> int | None:
-    """Return the offset of the constant that distinguishes two messages of one tag; None if they are ambiguous.
+    """Return the offset of the constant that distinguishes two messages of one place; None if they are ambiguous.
 
-    Return -1 if session facts distinguish them.
+    Return -1 if they come under different values of a session fact.
     """
-    if first.when != second.when:
+    if first.when != second.when and _fact(first) and _fact(first) == _fact(second):
         return -1
     offset = 0
     for row, same in zip(first.fields, second.fields, strict=False):
-        if row.width != same.width or not row.width or row.repeat is not None:
+        if row.width != same.width or not (row.is_leading and same.is_leading):
             return None
         are_constant = row.is_constant and same.is_constant and row.measures is None
         if are_constant and row.constants != same.constants:
             return offset
         offset += row.width
     return None
+
+
+def _fact(message: Message) -> str:
+    return (message.when or "").partition(" = ")[0]
 
 
 def parts_used(fields: tuple[Field, ...]) -> list[str]:

@@ -100,6 +100,8 @@ class _Rows:
         if isinstance(row.type, Byten) and row.type.count is not None:
             if row.size is not None:
                 self.add(row, f": {row.type} has its size")
+            if row.repeat is not None:
+                self.add(row, ": 'repeat' belongs to an integer without constant, a text or a part only")
             return
         if isinstance(row.type, Byten) and row.size is None:
             self.add(row, f" has no 'size'; allowed: an earlier integer, or {REST}")
@@ -116,6 +118,14 @@ class _Rows:
             self.add(row, ": 'repeat' belongs to an integer without constant, a text or a part only")
             return
         if row.repeat == UNTIL_ZERO:
+            part = next((part for part in self.protocol.parts if part.name == str(row.type)), None)
+            if isinstance(row.type, Int) or (part is not None and part.alternatives):
+                self.add(row, f": 'repeat: {UNTIL_ZERO}' belongs to a text or a part with 'fields' only")
+            return
+        if row.repeat == REST:
+            self.add(
+                row, f": 'repeat' names an earlier integer, or reads '{UNTIL_ZERO}'; only a 'size' can be {REST!r}"
+            )
             return
         for key, target in (("size", row.size), ("repeat", row.repeat)):
             if target is not None:
@@ -133,6 +143,10 @@ class _Rows:
             self.add(row, f": {key!r} names {target}, which is used already")
         elif row.when is not None:
             self.add(row, f": {key!r} cannot go with 'when'")
+        elif row.since != self.seen[target].since or row.until != self.seen[target].until:
+            self.add(row, f": {key!r} names {target}, which is in other versions")
+        elif row.may_be_null and not self.protocol.signed(self.seen[target]):
+            self.add(row, f": 'may be null' needs a size that can be -1, and {target} is unsigned")
         elif (since := self.seen[target].since) > row.since:
             self.add(row, f": {key!r} names {target}, which is since version {since} only")
 
@@ -178,6 +192,10 @@ class _Rows:
             isinstance(row.type, Int) and row.type.base == "Int32" and self.is_messages
         ):
             self.add(row, ": 'measures' belongs to an Int32 of a message only")
+        if row.measures is not None and self.fields.index(row) != int(self.names[0] == "tag"):
+            self.add(row, ": 'measures' belongs to the first row after the tag only")
+        if row.any_character and not (isinstance(row.type, Byte1) and is_free and not row.boolean and not row.bits):
+            self.add(row, ": 'any character' belongs to a Byte1 without constant only, alone or with 'values'")
         if isinstance(row.type, Byte1) and is_free and not present and not row.any_character:
             self.add(row, ": a Byte1 needs a constant, 'boolean', 'bits', 'values' or 'any character'")
 

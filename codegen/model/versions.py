@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from codegen.model.layouts import Alternative, Field, Message, Part, parts_used
@@ -48,8 +49,15 @@ class View:
         """Return the version that introduced the layout in its present form, including its parts."""
         inner: list[Part | Alternative] = [self.part(name) for name in parts_used(layout.fields)]
         inner += layout.alternatives if isinstance(layout, Part) else ()
-        rows = (row.since for row in layout.fields)
-        return max(layout.since, *rows, *(self.defined_in(other) for other in inner))
+        rows = [row.since for row in layout.fields]
+        rows += [end + 1 for end in self.ends.get(layout.name, ()) if layout.since <= end < self.version]
+        return max([layout.since, *rows, *(self.defined_in(other) for other in inner)])
+
+    @cached_property
+    def ends(self) -> dict[str, list[int]]:
+        """The last versions of rows, by the layout's name."""
+        layouts = [*self.protocol.layouts, *self.protocol.alternatives]
+        return {layout.name: [row.until for row in layout.fields if row.until is not None] for layout in layouts}
 
     @property
     def own_messages(self) -> tuple[Message, ...]:

@@ -9,7 +9,6 @@ from typing import Any, BinaryIO, TypeVar
 from construct import (
     Construct,
     Container,
-    StreamError,
     Subconstruct,
     SwitchError,
     Terminated,
@@ -53,8 +52,8 @@ class StructChoice:
     struct: DataclassStruct[Any]
     first: bytes = b""
     fact: tuple[str, str] = ("", "")
-    constant: tuple[int, Construct, int] | None = None
-    """The number of bytes before a constant, the constant's Construct, and its value."""
+    constants: tuple[tuple[int, bytes], ...] = ()
+    """The offsets and bytes of constants."""
 
 
 class Discriminated(TypedEntries[_Value], Construct):  # type: ignore[misc]
@@ -83,17 +82,11 @@ class Discriminated(TypedEntries[_Value], Construct):  # type: ignore[misc]
         name, value = choice.fact
         if name and facts[name] != value:
             return False
-        try:
-            is_first = not choice.first or stream_read(stream, 1, path) in choice.first
-            if not is_first or choice.constant is None:
-                return is_first
-            distance, integer, code = choice.constant
-            stream_seek(stream, start + distance, 0, path)
-            return bool(integer._parsereport(stream, Container(), path) == code)
-        except StreamError:
-            return False
-        finally:
-            stream_seek(stream, start, 0, path)
+        size = max((offset + len(code) for offset, code in choice.constants), default=1)
+        head = stream.read(size)
+        stream_seek(stream, start, 0, path)
+        is_first = not choice.first or (head and head[0] in choice.first)
+        return bool(is_first) and all(head[offset:].startswith(code) for offset, code in choice.constants)
 
     def _build(self, obj: _Value, stream: BinaryIO, context: Container, path: str) -> object:
         return self._by_class.get(type(obj), self.tagged)._build(obj, stream, context, path)

@@ -163,6 +163,6 @@ class FramedConversation(Conversation[_AnyMessage]):
             is_awaited = bool(message.when) and self.facts[message.when[0]] == message.when[1]
             if message.sender in (sender, "both") and not message.tag and is_awaited:
                 first = message.operations[0]
-                if not isinstance(first, Take) or head[0] in first.allowed:
+                if not isinstance(first, Take) or first.width > 1 or not first.allowed or head[0] in first.allowed:
                     return message
         return self.layouts.message(head[0], sender)

@@ -34,11 +34,11 @@ class SessionDecoder(SessionState, Generic[_AnyMessage]):
         for fact in self.layouts.session:
             setattr(self, fact, facts.get(fact, False))
         # For bytes with an unknown tag: `parse` refuses them.
-        self._unknown = self._entry(self.layouts.messages[0])
+        self._unknown = (self.parsers[version], *self._entry(self.layouts.messages[0])[1:])
         self._entries: dict[int, _Entry] = {
             ord(layout.tag): self._entry(layout)
             for layout in self.layouts.messages
-            if layout.sender == "server" and layout.is_sent_in(version, facts)
+            if layout.sender != "client" and layout.is_sent_in(version, facts)
         }
 
     def _entry(self, layout: MessageLayout) -> _Entry:

@@ -67,7 +67,8 @@ class MessageLayout:
         return tuple(flat(self.operations))
 
     def reference_fields(self, version: int) -> list[str]:
-        return [row.name for row in self.fields if row.name in self.looks_up and row.since <= version]
+        rows = (row for row in self.fields if row.since <= version and not 0 < row.until < version)
+        return [row.name for row in rows if row.name in self.looks_up]
 
     def is_sent_in(self, version: int, facts: Mapping[str, bool]) -> bool:
         """Return whether servers send the message to clients of the version in a session with these facts."""
@@ -109,8 +110,11 @@ class ProtocolLayout:
             if message.sender in (sender, "both")
             and message.tag in ("", chr(data[0]))
             and (not message.when or self._value(facts, message.when[0]) == message.when[1])
+            and (message.tag or message.is_sent_in(version, facts))
         ]
-        for message in sorted(candidates, key=lambda candidate: candidate.tag != ""):
+        # `parse` may refuse a message of a later version, so such messages come last.
+        candidates.sort(key=lambda message: (not message.is_sent_in(version, facts), message.tag != ""))
+        for message in candidates:
             if self._begins(message, data, version):
                 return message
         return next((message for message in candidates if message.tag), None)
@@ -126,10 +130,13 @@ class ProtocolLayout:
                 continue
             if not isinstance(operation, Integer):
                 break
-            code = int.from_bytes(data[offset : offset + operation.width], operation.order, signed=operation.signed)
-            if isinstance(operation, Constant) and code != operation.code and not operation.is_length:
+            own = data[offset : offset + operation.width]
+            code = int.from_bytes(own, operation.order, signed=operation.signed)
+            is_same = len(own) == operation.width and isinstance(operation, Constant) and code == operation.code
+            if isinstance(operation, Constant) and not is_same and not operation.is_length:
                 return False
-            if isinstance(operation, Take) and operation.allowed and offset == 0 and code not in operation.allowed:
+            legal = operation.allowed if isinstance(operation, Take) and operation.width == 1 and offset == 0 else ()
+            if legal and code not in legal:
                 return False
             offset += operation.width
         return True

@@ -86,7 +86,7 @@ def decode_error(
             pass
     except DecodeError as error:
         return error
-    return DecodeError("message", "tag", 0, "both decoders to agree", f"bytes that one of them takes: {_hex(data)}")
+    raise AssertionError(f"parse refuses bytes that the layout of protocol version {version} allows: {_hex(data)}")
 
 
 def _message(

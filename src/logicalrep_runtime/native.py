@@ -26,12 +26,13 @@ import functools
 import importlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import EnumMeta
 from typing import Any
 
 from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
+from logicalrep_runtime.layout_words import of_version, tag_of
 from logicalrep_runtime.operations import (
     Bytes,
     Choose,
@@ -95,8 +96,8 @@ class _UnknownError(Exception):
 
 _KNOWN = frozenset(
     {
-        "name", "type", "since", "doc", "width", "signed", "is_character", "allowed", "refused", "flags", "wrapper",
-        "code", "of", "count", "part", "body", "fact", "ahead", "is_text",
+        "name", "type", "since", "until", "doc", "width", "signed", "is_character", "allowed", "refused", "flags",
+        "wrapper", "code", "of", "count", "part", "body", "fact", "ahead", "is_text",
     }
 )  # fmt: skip
 
@@ -132,9 +133,6 @@ class _Source:
         converted = tuple(layout.operations(operations))
         return class_, layout.descriptors, len(layout.measures), converted
 
-    def of_version(self, items: Iterable[Any]) -> list[Any]:
-        return [item for item in items if item.since <= self.version]
-
 
 class _ClassProgram:
     def __init__(self, source: _Source, class_: type[Any]) -> None:
@@ -145,7 +143,7 @@ class _ClassProgram:
         self.measures: dict[str, int] = {}
 
     def operations(self, operations: Operations) -> list[tuple[Any, ...]]:
-        entries = (self.operation(entry) for entry in self.source.of_version(operations))
+        entries = (self.operation(entry) for entry in of_version(operations, self.source.version))
         return [entry for entry in entries if entry is not None]
 
     def measure(self, name: str) -> int:
@@ -164,6 +162,8 @@ class _ClassProgram:
             case Take() if row.allowed:
                 codes = tuple((code, self.value(row, code)) for code in row.allowed)
                 return "value", self.attributes[row.name], row.width, row.signed, codes
+            case Take() if row.is_character:
+                raise _UnknownError("any character")
             case Take():
                 return "integer", self.attributes[row.name], *_integer(row)
             case Text():
@@ -204,11 +204,11 @@ class _ClassProgram:
     def choices(self, measure: int, part: PartLayout) -> tuple[Any, ...]:
         kinds: dict[bool, bytes] = {True: b"", False: b""}
         width = 4
-        for alternative in self.source.of_version(part.alternatives):
-            tag, *rest = self.source.of_version(alternative.operations)
+        for alternative in of_version(part.alternatives, self.source.version):
+            tag, *rest = of_version(alternative.operations, self.source.version)
             for operation in (tag, *rest):
                 _check(operation)
-            kinds[bool(rest)] += bytes([tag.code])
+            kinds[bool(rest)] += bytes([tag_of(alternative).code])
             match rest:
                 case []:
                     continue
@@ -219,7 +219,7 @@ class _ClassProgram:
         return "choices", self.attributes["kinds"], self.attributes["values"], measure, kinds[True], kinds[False], width
 
     def conditional(self, operation: Conditional) -> tuple[Any, ...] | None:
-        body = self.source.of_version(operation.body)
+        body = of_version(operation.body, self.source.version)
         if not body:
             return None
         absent = tuple(self.attributes[row.name] for row in body if row.is_attribute)

@@ -3355,17 +3355,17 @@ AnyMessage = (
 server_message: Whole[AnyMessage] = Whole(
     Discriminated(
         (
-            StructChoice(AuthenticationOk.struct, first=b"R", constant=(5, Int32sb, 0)),
-            StructChoice(AuthenticationKerberosV5.struct, first=b"R", constant=(5, Int32sb, 2)),
-            StructChoice(AuthenticationCleartextPassword.struct, first=b"R", constant=(5, Int32sb, 3)),
-            StructChoice(AuthenticationMD5Password.struct, first=b"R", constant=(5, Int32sb, 5)),
-            StructChoice(AuthenticationGSS.struct, first=b"R", constant=(5, Int32sb, 7)),
-            StructChoice(AuthenticationGSSContinue.struct, first=b"R", constant=(5, Int32sb, 8)),
-            StructChoice(AuthenticationSSPI.struct, first=b"R", constant=(5, Int32sb, 9)),
-            StructChoice(AuthenticationSASL.struct, first=b"R", constant=(5, Int32sb, 10)),
-            StructChoice(AuthenticationSASLContinue.struct, first=b"R", constant=(5, Int32sb, 11)),
-            StructChoice(AuthenticationSASLFinal.struct, first=b"R", constant=(5, Int32sb, 12)),
             StructChoice(EncryptionResponse.struct, first=b"SGN", fact=("expected", "encryption")),
+            StructChoice(AuthenticationOk.struct, first=b"R", constants=((5, b"\x00\x00\x00\x00"),)),
+            StructChoice(AuthenticationKerberosV5.struct, first=b"R", constants=((5, b"\x00\x00\x00\x02"),)),
+            StructChoice(AuthenticationCleartextPassword.struct, first=b"R", constants=((5, b"\x00\x00\x00\x03"),)),
+            StructChoice(AuthenticationMD5Password.struct, first=b"R", constants=((5, b"\x00\x00\x00\x05"),)),
+            StructChoice(AuthenticationGSS.struct, first=b"R", constants=((5, b"\x00\x00\x00\x07"),)),
+            StructChoice(AuthenticationGSSContinue.struct, first=b"R", constants=((5, b"\x00\x00\x00\x08"),)),
+            StructChoice(AuthenticationSSPI.struct, first=b"R", constants=((5, b"\x00\x00\x00\t"),)),
+            StructChoice(AuthenticationSASL.struct, first=b"R", constants=((5, b"\x00\x00\x00\n"),)),
+            StructChoice(AuthenticationSASLContinue.struct, first=b"R", constants=((5, b"\x00\x00\x00\x0b"),)),
+            StructChoice(AuthenticationSASLFinal.struct, first=b"R", constants=((5, b"\x00\x00\x00\x0c"),)),
         ),
         Tagged(
             {
@@ -3402,14 +3402,14 @@ server_message: Whole[AnyMessage] = Whole(
 client_message: Whole[AnyMessage] = Whole(
     Discriminated(
         (
-            StructChoice(CancelRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877102)),
-            StructChoice(GSSENCRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877104)),
+            StructChoice(CancelRequest.struct, fact=("expected", "startup"), constants=((4, b"\x04\xd2\x16."),)),
+            StructChoice(GSSENCRequest.struct, fact=("expected", "startup"), constants=((4, b"\x04\xd2\x160"),)),
+            StructChoice(SSLRequest.struct, fact=("expected", "startup"), constants=((4, b"\x04\xd2\x16/"),)),
+            StructChoice(StartupMessage.struct, fact=("expected", "startup"), constants=((4, b"\x00\x03\x00\x00"),)),
             StructChoice(GSSResponse.struct, first=b"p", fact=("expected", "gss")),
             StructChoice(PasswordMessage.struct, first=b"p", fact=("expected", "password")),
             StructChoice(SASLInitialResponse.struct, first=b"p", fact=("expected", "sasl_initial")),
             StructChoice(SASLResponse.struct, first=b"p", fact=("expected", "sasl")),
-            StructChoice(SSLRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877103)),
-            StructChoice(StartupMessage.struct, fact=("expected", "startup"), constant=(4, Int32sb, 196608)),
         ),
         Tagged(
             {
@@ -3466,28 +3466,28 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 
 def _server_parser(data: bytes, expected: str) -> _Parser:
     """Return the parser of a message of the server."""
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 0:
-        return AuthenticationOk._parse
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 2:
-        return AuthenticationKerberosV5._parse
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 3:
-        return AuthenticationCleartextPassword._parse
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 5:
-        return AuthenticationMD5Password._parse
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 7:
-        return AuthenticationGSS._parse
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 8:
-        return AuthenticationGSSContinue._parse
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 9:
-        return AuthenticationSSPI._parse
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 10:
-        return AuthenticationSASL._parse
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 11:
-        return AuthenticationSASLContinue._parse
-    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 12:
-        return AuthenticationSASLFinal._parse
     if data[0] in b"SGN" and expected == "encryption":
         return EncryptionResponse._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x00":
+        return AuthenticationOk._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x02":
+        return AuthenticationKerberosV5._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x03":
+        return AuthenticationCleartextPassword._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x05":
+        return AuthenticationMD5Password._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x07":
+        return AuthenticationGSS._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x08":
+        return AuthenticationGSSContinue._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\t":
+        return AuthenticationSSPI._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\n":
+        return AuthenticationSASL._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x0b":
+        return AuthenticationSASLContinue._parse
+    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x0c":
+        return AuthenticationSASLFinal._parse
     return _SERVER_MESSAGES[data[0]]
 
 
@@ -3510,10 +3510,14 @@ _CLIENT_MESSAGES: dict[int, _Parser] = {
 
 def _client_parser(data: bytes, expected: str) -> _Parser:
     """Return the parser of a message of the client."""
-    if expected == "startup" and int.from_bytes(data[4:8], "big") == 80877102:
+    if expected == "startup" and data[4:8] == b"\x04\xd2\x16.":
         return CancelRequest._parse
-    if expected == "startup" and int.from_bytes(data[4:8], "big") == 80877104:
+    if expected == "startup" and data[4:8] == b"\x04\xd2\x160":
         return GSSENCRequest._parse
+    if expected == "startup" and data[4:8] == b"\x04\xd2\x16/":
+        return SSLRequest._parse
+    if expected == "startup" and data[4:8] == b"\x00\x03\x00\x00":
+        return StartupMessage._parse
     if data[0] == 0x70 and expected == "gss":
         return GSSResponse._parse
     if data[0] == 0x70 and expected == "password":
@@ -3522,10 +3526,6 @@ def _client_parser(data: bytes, expected: str) -> _Parser:
         return SASLInitialResponse._parse
     if data[0] == 0x70 and expected == "sasl":
         return SASLResponse._parse
-    if expected == "startup" and int.from_bytes(data[4:8], "big") == 80877103:
-        return SSLRequest._parse
-    if expected == "startup" and int.from_bytes(data[4:8], "big") == 196608:
-        return StartupMessage._parse
     return _CLIENT_MESSAGES[data[0]]
 
 

@@ -291,7 +291,8 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - size: Int32",
         [
             (
-                "spec/shop/row.yaml:8:7: Row.size: 'size' is not a valid name of a field; lower-case words joined by _ are expected"
+                "spec/shop/row.yaml:8:7: Row.size: 'size' is a modifier, so no field can have that name; a row begins with "
+                "its name and type"
             )
         ],
     ),
@@ -391,7 +392,9 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "Byte1('E')",
         "Byte1('E') | Byte1('F')",
-        ["spec/shop/stream.yaml:27:7: Close must begin with its tag: '- tag: Byte1('X')'"],
+        [
+            "spec/shop/stream.yaml:27:7: Close must begin with its tag: '- tag: Byte1('X')', not with Byte1('E') | Byte1('F')"
+        ],
     ),
     "a ref twice": (
         STREAM,
