@@ -110,8 +110,13 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
     ):
         db18.execute(statement)
     storage = tmp_path / "lake"
-    with pytest.raises(TablesStoppedError, match="--unrepresentable null or text"):
+    with pytest.raises(TablesStoppedError, match="--unrepresentable null or text") as raised:
         replicate_once(db18, storage)
+    # The error names the type of the stored column, the row and the setting, and nothing of Spark.
+    assert "the stored type timestamp[us, tz=UTC] cannot hold it (in the row id=1); the setting unrepresentable" in str(
+        raised.value
+    )
+    assert "Spark" not in str(raised.value)
     name = TableName("public", "t")
     for treatment in ("null", "text"):
         replicate_once(db18, storage, table_settings=TableSettings(unrepresentable=treatment))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -47,8 +49,21 @@ def typed_batch(
 
 
 def refuse_unfit(
-    rows: Rows, column: Column, ordinal: int, chosen: NDArray[np.int64], way_out: str | None = None
+    rows: Rows,
+    column: Column,
+    ordinal: int,
+    chosen: NDArray[np.int64],
+    way_out: str | None = None,
+    target: str = "the Spark type",
+    describe_row: Callable[[int], str] = lambda row: "",
 ) -> None:
+    """Raise ColumnValueError for the first chosen row whose value the column's type cannot hold.
+
+    Args:
+        way_out: the remedy; None for the remedy of Spark's source.
+        target: the type that cannot hold the value, in words.
+        describe_row: returns words that identify a row; they follow the reason.
+    """
     unfit = rows.unfit.get(column.name)
     if unfit:
         for row in chosen.tolist():
@@ -56,6 +71,7 @@ def refuse_unfit(
                 kind, text = chr(rows.states.column(ordinal)[row].as_py()), unfit[row]
                 # Only a value in binary format that could not be read has bytes.
                 unread = kind == "b" and text.startswith("\\x")
-                reason = "cannot be read in binary format" if unread else "the Spark type cannot hold it"
+                reason = "cannot be read in binary format" if unread else f"{target} cannot hold it"
+                reason += describe_row(row)
                 error = ColumnValueError(reason, type_name=column.type.name, text=text, kind=kind if unread else "")
                 raise with_way_out(error.at(column.table, column.name), way_out)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,9 @@ from logicalrep.arrow.table.columns import Rows
 from logicalrep.arrow.table.typed_rows import refuse_unfit
 from logicalrep.pipeline.schema.table_spec import TableSpec, WrittenColumn
 
-_WAY_OUT = "--unrepresentable null or text accepts such values"
+_WAY_OUT = (
+    "the setting unrepresentable is error, which stops the table: --unrepresentable null or text accepts such values"
+)
 _WAY_OUT_OF_KEY = "the column is part of the key, which cannot be NULL: change the value in the database"
 
 
@@ -24,8 +27,24 @@ def written_values(table: TableSpec, column: WrittenColumn, rows: Rows, chosen: 
         return pa.array(texts, pa.string())
     if column.refuses:
         is_of_key = source.name in (table.key or ())
-        refuse_unfit(rows, source, column.ordinal, chosen, _WAY_OUT_OF_KEY if is_of_key else _WAY_OUT)
+        refuse_unfit(
+            rows,
+            source,
+            column.ordinal,
+            chosen,
+            _WAY_OUT_OF_KEY if is_of_key else _WAY_OUT,
+            f"the stored type {column.type}",
+            partial(_row_text, table, rows),
+        )
     return rows.values.column(column.ordinal).cast(column.type)
+
+
+def _row_text(table: TableSpec, rows: Rows, row: int) -> str:
+    """Return the row's key, without columns that are masked or left out; empty without a key."""
+    names = [name for name in table.key or () if name not in table.settings.protected]
+    texts = {name: rows.unfit.get(name, {}).get(row) for name in names}
+    values = [f"{name}={text or rows.values.column(name)[row].as_py()}" for name, text in texts.items()]
+    return f" (in the row {', '.join(values)})" if values else ""
 
 
 def unfit_counts(table: TableSpec, rows: Rows, chosen: NDArray[np.int64]) -> Counter[str]:
