@@ -47,7 +47,7 @@ def add_destination_command(
         description, exit_codes: the first and the last paragraph of the command's help.
         run_several: for the databases of a file; by default one database after another.
         has_config: whether the command has the options of `replicate`, including `--config`.
-        has_settings: whether `--config` may have settings by table.
+        has_settings: whether the command reads the settings by table of `--config`.
         has_names: whether to add `--slot` and `--publication`, which are also options of `replicate`.
     """
     parser = commands.add_parser(
@@ -61,7 +61,6 @@ def add_destination_command(
     several = run_several or functools.partial(run_in_sequence, run)
     # `label` is the database's name if the command runs for several databases.
     parser.set_defaults(run=functools.partial(_run_for_file, run, several), label=None, has_options=has_config)
-    parser.set_defaults(has_settings=has_config or has_settings)
     add_server(parser)
     parser.add_argument(
         "--to",
@@ -89,11 +88,9 @@ def add_destination_command(
         "be repeated",
     )
     if not has_config:
-        file_help = "the file with the databases, instead of --dsn and --to"
-        settings_help = (
-            f"the file with settings by table, as for replicate, required if columns are masked; or {file_help}"
-        )
-        parser.add_argument("--config", metavar="FILE", help=settings_help if has_settings else file_help)
+        file_help = "the file of replicate: its databases, instead of --dsn and --to; settings by table are "
+        file_help += "required if columns are masked" if has_settings else "ignored"
+        parser.add_argument("--config", metavar="FILE", help=file_help)
     if has_names:
         for name in _NAMES:
             parser.add_argument(
@@ -107,8 +104,6 @@ def add_destination_command(
 
 def _run_for_file(run: Run, several: RunSeveral, options: argparse.Namespace) -> int:
     sections = _sections_of(options)
-    if options.config is not None and not sections and not options.has_settings:
-        raise ArgumentsError(f"{options.config} has no 'databases'")
     if not sections:
         if options.database is not None:
             raise ArgumentsError("--database needs a file with 'databases': add --config")

@@ -297,6 +297,12 @@ def test_the_command(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixtu
         "public.orders: equal, 5,000 rows",
         "3 tables, 6,010 rows: 3 equal",
     ]
+    # A file of replicate that has settings by table alone.
+    config = tmp_path / "shop.yaml"
+    config.write_text("tables:\n  public.orders:\n    numeric: double\n")
+    assert main([*shown, "--config", str(config)]) == 0
+    assert main(["status", *shown[1:], "--config", str(config)]) == 0
+    capsys.readouterr()
     shop.execute("INSERT INTO orders VALUES (9999, 1, 1, now(), 'secret note')")
     assert main([*shown, "--tables", "orders,audit"]) == 5
     lines = capsys.readouterr().out.splitlines()
