@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
 
 UP = "logicalrep_database_up"
-_UP_MEANING = "1 if the database's process answers; 0 if it has ended, hangs or is starting."
+_UP_MEANING = (
+    "1 if the database's process answers; 0 if it has ended, hangs or is starting, and after several ends in "
+    "succession until it has run for a minute."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +27,15 @@ class DatabaseAnswer:
     name: str
     uri: str
     process: str
-    """The state of the process, in a few words."""
+    """The state of the process, in a few words, with the error of its last end."""
+    is_failing: bool
+    """Whether the process has ended several times, and its restart has not run for a minute."""
     metrics: str | None
     """The metrics in Prometheus' text format; None if the process has not answered."""
+
+    @property
+    def is_up(self) -> bool:
+        return self.metrics is not None and not self.is_failing
 
     @cached_property
     def families(self) -> Sequence[Family]:
@@ -59,7 +68,7 @@ class _LabelledMetrics:
         up = GaugeMetricFamily(UP, _UP_MEANING, labels=["database"])
         families: dict[str, Family] = {}
         for answer in self._answers:
-            up.add_metric([answer.name], float(answer.metrics is not None))
+            up.add_metric([answer.name], float(answer.is_up))
             for family in answer.families:
                 labelled = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
                 for sample in family.samples:
@@ -77,14 +86,14 @@ def labelled_registry(answers: Sequence[DatabaseAnswer]) -> CollectorRegistry:
 
 
 def overview(answers: Sequence[DatabaseAnswer]) -> str:
-    up = sum(answer.metrics is not None for answer in answers)
+    up = sum(answer.is_up for answer in answers)
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta http-equiv="refresh" content="5"><title>logicalrep: {len(answers)} databases</title><style>{STYLE}</style></head>
 <body>
 <h1>{len(answers)} databases</h1>
 <p class="pale">{up} running, {len(answers) - up} not; {clock_text(time.time())} UTC; <a href="metrics">metrics</a></p>
-<section class="card"><h2>Databases</h2>{"".join(map(_row, answers))}</section>
+<section class="card"><h2>Databases</h2>{"".join(map(_row, sorted(answers, key=lambda answer: answer.is_up)))}</section>
 </body></html>
 """
 
@@ -94,7 +103,7 @@ def _row(answer: DatabaseAnswer) -> str:
     head = f'<b>{name}</b> <span class="bad">does not answer</span>'
     figures = []
     if answer.metrics is not None:
-        head = f'<b><a href="{name}/">{name}</a></b>'
+        head = f'<b><a href="{name}/">{name}</a></b>' + ' <span class="bad">keeps failing</span>' * answer.is_failing
         stopped = answer.count_state(Standing.STOPPED)
         figures = [f"{answer.count_state(state):,} {state}" for state in (Standing.FOLLOWING, Standing.LOADING)]
         figures.append(f'<span class="bad">{stopped:,} stopped</span>' if stopped else "0 stopped")

@@ -93,6 +93,29 @@ def test_one_database_is_killed_or_hangs_while_the_other_is_replicated(
     assert "Traceback" not in log.read_text()
 
 
+def test_a_database_whose_process_keeps_ending_is_not_up(databases: Mapping[str, Database], tmp_path: Path) -> None:
+    path = write_file(tmp_path, databases)
+    log = path.with_suffix(".log")
+    once = [*COMMAND, "replicate", "--config", str(path), "--once"]
+    assert subprocess.run(once, cwd=ROOT, capture_output=True, check=False, timeout=120).returncode == 0
+    databases["crm"].execute(
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()"
+    )
+    with following(path, "--listen", "0") as parent:
+        eventually(lambda: log.read_text().count("crm: error: [SLOT_LOST]") >= 2, seconds=240)
+        address = log.read_text().partition("all: ")[2].partition("status page: ")[2].partition(",")[0]
+        eventually(lambda: by_label(address, "logicalrep_database_up") == {"shop": 1, "crm": 0})
+        ends = log.read_text().count("crm: error: [SLOT_LOST]")
+        # Its next process serves a page and metrics for a moment.
+        while log.read_text().count("crm: error: [SLOT_LOST]") == ends:
+            assert by_label(address, "logicalrep_database_up")["crm"] == 0
+        text = got(address)
+        assert "[SLOT_LOST] replication slot" in text
+        assert text.index("crm") < text.index("shop</a>")
+        parent.terminate()
+        assert parent.wait(60) == 130
+
+
 @pytest.mark.thorough
 def test_their_processes_end_with_a_parent_that_is_killed(databases: Mapping[str, Database], tmp_path: Path) -> None:
     with following(write_file(tmp_path, databases), "--engine", "local") as parent:

@@ -64,6 +64,7 @@ def _ask_all(processes: Sequence[DatabaseProcess]) -> list[DatabaseAnswer]:
             name=process.name,
             uri=process.to,
             process=process.status_text,
+            is_failing=process.is_failing,
             metrics=body.decode() if status == 200 else None,
         )
         for process, (status, _, body) in zip(processes, answers, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -24,6 +25,12 @@ PAUSE_FOR_OPERATOR = 300.0
 """The seconds before a restart if the operator has to do something first."""
 _STABLE_AFTER = 600.0
 """A process that ran for so many seconds restarts after FIRST_PAUSE."""
+_PROVEN_AFTER = 60.0
+"""The seconds for which a process runs before its earlier ends no longer count."""
+_FAILING_AFTER = 2
+"""The consecutive ends of a process that keeps failing."""
+_ERROR = re.compile(r"(error: )?\[[A-Z_]+\]")
+"""The beginning of a line with an error, by which a process ends."""
 _FINAL_EXIT_CODES = (0, 2, signal.SIGINT + 128)
 """Exit codes without a restart: done, invalid arguments, requested end."""
 _NEEDS_OPERATOR = 3
@@ -51,16 +58,25 @@ class DatabaseProcess:
         self.exit_code: int | None = None
         """The final exit code; None until the process has ended for good."""
         self._arguments, self._parts = arguments, parts
+        self._began = 0.0
+        self._error: str | None = None
+        # The ends since a process has run for _PROVEN_AFTER seconds.
+        self._ends = 0
         self._process: subprocess.Popen[str] | None = None
         self._socket: socket.socket | None = None
         self._changing = threading.Lock()
         # The number of the start of the Spark that the process uses.
         self._spark: int | None = None
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the process has ended several times, and its restart has not run for a minute."""
+        return self._ends >= _FAILING_AFTER and time.monotonic() - self._began < _PROVEN_AFTER
+
     def run(self) -> None:
         stop, pause = self._parts.stop, FIRST_PAUSE
         while True:
-            began = time.monotonic()
+            self._began = began = time.monotonic()
             try:
                 code = self._run_once()
             except OSError as error:
@@ -70,11 +86,12 @@ class DatabaseProcess:
             self.address = self._spark = None
             how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
             self.status_text = f"ended {how}"
+            self._ends = 1 if time.monotonic() - began >= _PROVEN_AFTER else self._ends + 1
             if stop.is_set() or self._parts.is_once or code in _FINAL_EXIT_CODES:
                 break
             pause = FIRST_PAUSE if time.monotonic() - began > _STABLE_AFTER else pause
             wait = PAUSE_FOR_OPERATOR if code == _NEEDS_OPERATOR else pause
-            self.status_text = f"ended {how}, restarts within {wait:g} s"
+            self.status_text = f"ended {how}, restarts within {wait:g} s{self._reason_text}"
             self._parts.lines.write_event(self.name, f"the process ended {how}: it restarts in {wait:g} s")
             pause = min(2 * pause, LONGEST_PAUSE)
             if stop.wait(wait):
@@ -82,6 +99,10 @@ class DatabaseProcess:
         self.exit_code = code
         if not stop.is_set() and not (self._parts.is_once and code == 0):
             self._parts.lines.write_event(self.name, f"the process ended {how}: the other databases are not affected")
+
+    @property
+    def _reason_text(self) -> str:
+        return "" if self._error is None else f"; its last end: {self._error}"
 
     def end(self) -> None:
         """Stop the process after its current batch."""
@@ -118,7 +139,8 @@ class DatabaseProcess:
                 start_new_session=True,
             )
             theirs.close()
-            self._process, self.status_text = process, f"running as process {process.pid}"
+            self._process, self.status_text = process, f"running as process {process.pid}{self._reason_text}"
+            self._error = None
             with self._changing:
                 self._socket = ours
             if self._parts.stop.is_set():
@@ -128,6 +150,8 @@ class DatabaseProcess:
             assert process.stdout is not None
             with process.stdout as lines:
                 for line in lines:
+                    if _ERROR.match(line):
+                        self._error = line.rstrip("\n").removeprefix("error: ")
                     self._parts.lines.write_line(self.name, line.rstrip("\n"))
             code = process.wait()
             with self._changing:
