@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.calls import Calls, CallsOnSchemaChange, CallsOnStop
-from logicalrep.observe.events import RunEnded, SchemaChanged, TableStopped
+from logicalrep.observe.events import DestinationFailing, RunEnded, SchemaChanged, TableStopped
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.transactions.table_names import TableName
 
@@ -22,16 +22,19 @@ ORDERS = TableName("public", "orders")
 
 
 def make_calls(calls: Calls) -> None:
-    """Let happen what makes two calls, and two things that make none."""
+    """Let happen what makes three calls, and three things that make none."""
     with calls.calling():
         calls.on_event(TableStopped(ORDERS, "a value\nof a line"))
         calls.on_event(SchemaChanged(ORDERS, ["v dropped"]))
+        calls.on_event(DestinationFailing("no space", is_first=True))
+        calls.on_event(DestinationFailing("no space", is_first=False))
         calls.on_event(RunEnded(StateError("paused", code="DESTINATION_PAUSED"), True))
         calls.on_event(RunEnded(StateError("another server", code="OTHER_SERVER"), False))
 
 
 EXPECTED = [
     {"event": "table_stopped", "destination": "lake", "text": r"a value\nof a line", "table": "public.orders"},
+    {"event": "destination_failing", "destination": "lake", "text": "no space"},
     {"event": "ended", "destination": "lake", "text": "[OTHER_SERVER] another server", "code": "OTHER_SERVER"},
 ]
 
@@ -77,8 +80,9 @@ def test_a_call_that_fails_is_a_line_of_the_log_and_ends_nothing(caplog: pytest.
     make_calls(CallsOnStop("exit 3", "lake"))
     with listening(500) as (url, heard):
         make_calls(CallsOnStop(url, "lake"))
-    assert len(heard) == 2
-    assert ["for table_stopped failed" in text or "for ended failed" in text for text in caplog.messages] == [True] * 4
+    assert len(heard) == 3
+    events = ["table_stopped", "destination_failing", "ended"]
+    assert [text.partition(" failed: ")[0].rpartition(" ")[2] for text in caplog.messages] == 2 * events
 
 
 def test_other_columns_call_for_themselves() -> None:

@@ -27,6 +27,7 @@ from logicalrep.observe.counts import Observed
 from logicalrep.observe.events import (
     BatchApplied,
     CheckpointSaved,
+    DestinationFailing,
     PageServed,
     RowsCopied,
     RunEvent,
@@ -331,10 +332,15 @@ def test_the_page_of_a_table_that_loads_and_one_that_is_stopped() -> None:
             )
         )
         observed.on_event(WarningIssued("<em>warning</em>"))
+        observed.on_event(DestinationFailing("no space", is_first=True))
         for _ in range(500):
             observed.sample(SLOT)
         text = got(address)
         read = Texts(text)
+        # What a person has to do comes first.
+        heads = [head for head in ("Action needed", "no space", "public.orders is stopped", "lag") if head in text]
+        assert sorted(heads, key=text.index) == ["Action needed", "no space", "public.orders is stopped", "lag"]
+        assert text.index("lag</small>") < text.index("Warnings and waits")
         assert {"script", "i", "em"} & set(read.tags) == set()
         assert read.tags.count("svg") == 2
         assert len(text) < 30_000

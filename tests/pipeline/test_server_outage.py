@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.observe.events import RunEvent, WaitReported, WarningIssued
+from logicalrep.observe.events import RunEvent, WaitEnded, WaitReported, WarningIssued
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -28,11 +28,14 @@ class LinePrinter(Observer):
     def __init__(self) -> None:
         self.waited: list[str] = []
         self.warnings: list[str] = []
+        self.ended: list[str] = []
 
     def on_event(self, event: RunEvent) -> None:
         match event:
             case WaitReported(text):
                 self.waited.append(text)
+            case WaitEnded(text):
+                self.ended.append(text)
             case WarningIssued(text):
                 self.warnings.append(text)
 
@@ -56,6 +59,7 @@ def test_a_server_that_is_away_at_first_and_later_is_waited_for(tmp_path: Path) 
             database.execute("INSERT INTO t VALUES (2)")
             caught_up()
             assert find_differences(server.dsn, str(lake), ["public.t"]) == {}
+            assert lines.ended[0].startswith("the server answers again, after ")
             database.connection.close()
             server.stop()
             # Leaving the context ends it, while the server is away.

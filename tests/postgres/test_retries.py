@@ -50,6 +50,19 @@ def failure(dsn: str, seconds: float) -> tuple[str, float]:
     return str(caught.value), time.monotonic() - began
 
 
+def test_the_end_of_an_outage_is_reported_once_and_the_next_outage_at_once() -> None:
+    lines: list[str] = []
+    wait = Wait(say=lines.append, say_end=lines.append)
+    of_two_connections = [Retries(wait), Retries(wait)]
+    for _ in range(2):
+        for retries in of_two_connections:
+            retries.wait_or_raise(psycopg.OperationalError("connection refused"))
+        for retries in of_two_connections:
+            retries.record_success()
+    trying = "the server cannot be reached, trying again: connection refused"
+    assert lines == 2 * [trying, "the server answers again, after 0 s"]
+
+
 def test_a_wrong_password_is_sent_once(server: StandIn) -> None:
     server.want_password()
     server.refuse(*_WRONG_PASSWORD)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 
-from logicalrep.observe.events import RunEnded, RunEvent, SchemaChanged, TableStopped
+from logicalrep.observe.events import DestinationFailing, RunEnded, RunEvent, SchemaChanged, TableStopped
 from logicalrep.observe.observer import Observer
 from logicalrep.transactions.logs import logger
 from logicalrep_runtime.errors import LogicalRepError
@@ -66,7 +66,7 @@ class Calls(Observer):
 
 
 class CallsOnStop(Calls):
-    """Calls when a table stops, and when an error that nobody requested ends the run."""
+    """Calls when a table stops, the destination cannot be written, or an error that nobody requested ends the run."""
 
     option = "--call-on-stop"
 
@@ -74,6 +74,8 @@ class CallsOnStop(Calls):
         match event:
             case TableStopped(table, reason):
                 self._call("table_stopped", reason, table=str(table))
+            case DestinationFailing(text, is_first=True):
+                self._call("destination_failing", text)
             case RunEnded(error, is_requested=False):
                 code = error.code if isinstance(error, LogicalRepError) else type(error).__name__
                 self._call("ended", str(error), code=code)

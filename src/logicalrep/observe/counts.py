@@ -13,10 +13,12 @@ from datetime import datetime
 from logicalrep.observe.events import (
     BatchApplied,
     CheckpointSaved,
+    DestinationFailing,
     ErrorCounted,
     RowsCopied,
     RunEvent,
     RunPrepared,
+    WaitEnded,
     WaitReported,
     WarningIssued,
     WarningSolved,
@@ -50,6 +52,8 @@ class Message:
     text: str
     is_waiting: bool
     """Whether it is a wait, which the run reports at least once a minute."""
+    is_error: bool = False
+    """Whether a person has to do something."""
 
 
 class Stopwatch:
@@ -108,11 +112,16 @@ class Observed(Observer):
                         del self.rows_copied[name]
                 case ErrorCounted(kind):
                     self.errors[kind] += 1
-                case WaitReported(text) | WarningIssued(text) | WarningSolved(text):
+                case WaitEnded():
+                    messages = [message for message in self._messages if not message.is_waiting]
+                    self._messages = deque(messages, maxlen=_MESSAGES)
+                case WaitReported(text) | DestinationFailing(text) | WarningIssued(text) | WarningSolved(text):
                     # A repeated message is stored once, with its last time.
                     messages = [message for message in self._messages if message.text != text]
                     if not isinstance(event, WarningSolved):
-                        messages.append(Message(time.time(), text, isinstance(event, WaitReported)))
+                        is_waiting = isinstance(event, WaitReported | DestinationFailing)
+                        is_error = isinstance(event, DestinationFailing)
+                        messages.append(Message(time.time(), text, is_waiting, is_error))
                     self._messages = deque(messages, maxlen=_MESSAGES)
 
     def sample(self, slot: Slot) -> None:

@@ -62,6 +62,22 @@ class WaitReported(_TextEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class WaitEnded(_TextEvent):
+    """The run no longer waits for the server or the destination, whose absence it had reported."""
+
+    level = logging.WARNING
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationFailing(_TextEvent):
+    """The destination could not be written for a while, as on a full disk; the run retries, and repeats the event."""
+
+    level = logging.ERROR
+    is_first: bool
+    """Whether it is the first event of these failures."""
+
+
+@dataclass(frozen=True, slots=True)
 class WarningIssued(_TextEvent):
     """The operator should know something."""
 

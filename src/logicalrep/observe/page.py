@@ -73,6 +73,7 @@ def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -
 {refresh}<title>logicalrep: {as_text(uri)}</title><style>{STYLE}</style></head><body>
 <h1>{as_text(uri)}</h1>
 <p class="pale">{", ".join(counts)}; {checkpoint_age}; {clock_text(time_now)} UTC; <a href="metrics">metrics</a></p>
+{_needed_actions(observed, tables)}
 <div class="tiles">{_figure_tiles(observed, samples)}</div>
 <div class="charts">
 {_chart("Lag", [(sample.time, float(sample.lag_bytes)) for sample in samples], bytes_text)}
@@ -193,20 +194,40 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
     )
 
 
+def _needed_actions(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
+    """Return the section of what a person has to do; it comes first."""
+    rows = [
+        _message_row(f'<b class="bad">the destination cannot be written</b><br>{as_text(message.text)}', message.text)
+        for message in observed.all_messages()
+        if message.is_error
+    ]
+    return _messages_section("Action needed", [*rows, *_table_errors(tables, "is stopped", is_stopped=True)])
+
+
 def _messages(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     rows = [
-        f'<div class="row"><div class="wide"><b class="bad">{as_text(name)} '
-        f"{'is stopped' if table.state == 'stopped' else 'waits for its reload'}</b><br>"
-        f"{as_text(table.error)}{_remedies(table.error)}</div></div>"
-        for name, table in sorted(tables.items())
-        if table.error is not None
-    ]
-    rows += [
-        f'<div class="row"><div class="wide"><small>{clock_text(message.time)} UTC</small><br>{as_text(message.text)}'
-        f"{_remedies(message.text)}</div></div>"
+        _message_row(f"<small>{clock_text(message.time)} UTC</small><br>{as_text(message.text)}", message.text)
         for message in observed.all_messages()
+        if not message.is_error
     ]
-    return f'<section class="card"><h2>Errors and warnings</h2>{"".join(rows)}</section>' if rows else ""
+    waiting = _table_errors(tables, "waits for its reload", is_stopped=False)
+    return _messages_section("Warnings and waits", [*waiting, *rows])
+
+
+def _table_errors(tables: Mapping[str, TableFigures], what: str, *, is_stopped: bool) -> list[str]:
+    return [
+        _message_row(f'<b class="bad">{as_text(name)} {what}</b><br>{as_text(table.error)}', table.error)
+        for name, table in sorted(tables.items())
+        if table.error is not None and (table.state is Standing.STOPPED) == is_stopped
+    ]
+
+
+def _message_row(content: str, text: str) -> str:
+    return f'<div class="row"><div class="wide">{content}{_remedies(text)}</div></div>'
+
+
+def _messages_section(title: str, rows: Sequence[str]) -> str:
+    return f'<section class="card"><h2>{title}</h2>{"".join(rows)}</section>' if rows else ""
 
 
 def _remedies(text: str) -> str:

@@ -225,7 +225,7 @@ class Bars(Observer):
 
 
 def _line(event: RunEvent) -> str | None:
-    prefix = "warning: " if isinstance(event, WarningIssued) else "error: " if isinstance(event, TableStopped) else ""
+    prefix = "warning: " if isinstance(event, WarningIssued) else "error: " if event.level == logging.ERROR else ""
     return None if (line := event.line()) is None else prefix + line
 
 

@@ -48,6 +48,8 @@ class Limits:
     """The most seconds that a batch gathers a backlog."""
     catalog_seconds: float = 5.0
     """The seconds between two refreshes of the server's catalog."""
+    failing_seconds: float = 30.0
+    """The seconds of failed writes to the destination after which a person is called."""
     checkpoint_seconds: float = 5.0
     """The seconds between two checkpoints while nothing changes."""
     idle_checkpoint_seconds: float = 60.0

@@ -44,13 +44,16 @@ class Wait:
         *,
         stop: threading.Event | None = None,
         say: Callable[[str], None] | None = None,
+        say_end: Callable[[str], None] | None = None,
         interval: float = REPEAT_INTERVAL,
     ) -> None:
-        """`seconds` limits consecutive failures; `say` gets lines every `interval` seconds, by default as warnings."""
+        """`seconds` limits consecutive failures; `say` gets lines every `interval` seconds, and `say_end`, by default
+        `say`, gets the line on their end. Without `say` the lines are warnings of the log.
+        """
         self.seconds = seconds
         self._stop = stop or threading.Event()
         self._is_over = False
-        self._say = say or _log.warning
+        self._say, self._say_end = say or _log.warning, say_end or say or _log.warning
         self._interval = interval
         self._lock = threading.Lock()
         self._reported_at = -math.inf
@@ -82,14 +85,27 @@ class Wait:
             self._reported_at = moment
         self._say(describe())
 
+    def end(self, text: str) -> None:
+        """Report the end of failures if they were reported; the next failure is reported at once."""
+        with self._lock:
+            if self._reported_at == -math.inf:
+                return
+            self._reported_at = -math.inf
+        self._say_end(text)
+
 
 class Retries:
     def __init__(self, wait: Wait | float) -> None:
         """Set the wait, or only its time limit in seconds."""
         self._wait = wait if isinstance(wait, Wait) else Wait(wait)
-        self.record_success()
+        self._reset()
 
     def record_success(self) -> None:
+        if self._first is not None:
+            self._wait.end(f"the server answers again, after {self.lasted:.0f} s")
+        self._reset()
+
+    def _reset(self) -> None:
         self._first: float | None = None
         self._patience: tuple[float, float] | None = None
         self._pause = 0.05
@@ -134,7 +150,9 @@ def retry(action: Callable[[], _Result], wait: Wait | float, failed: Callable[[]
     retries = Retries(wait)
     while True:
         try:
-            return action()
+            result = action()
+            retries.record_success()
+            return result
         except TRANSIENT as error:
             failed()
             retries.wait_or_raise(error)

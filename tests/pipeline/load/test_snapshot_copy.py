@@ -85,7 +85,7 @@ def loading(
         identity=Identity("s", "p", 1, db.name),
         observer=observer,
         engine=engine or SequentialEngine(),
-        patience=Patience(observer, stop, str),
+        patience=Patience(observer, stop, str, 30.0),
         stop=stop,
     )
     return SnapshotCopy(context, Wait(stop=stop, say=lambda text: observer.on_event(WaitReported(text))))

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.observe.events import RunEvent, WaitReported
+from logicalrep.observe.events import DestinationFailing, RunEvent, WaitEnded, WaitReported
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.stored_table import Position
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
@@ -121,29 +122,34 @@ class LinePrinter(Observer):
 
     def __init__(self) -> None:
         self.waited: list[str] = []
+        self.failures: list[DestinationFailing | WaitEnded] = []
 
     def on_event(self, event: RunEvent) -> None:
         match event:
             case WaitReported(text):
                 self.waited.append(text)
+            case DestinationFailing() | WaitEnded():
+                self.failures.append(event)
 
 
 @pytest.mark.parametrize("trouble", ["full", "read-only"])
 def test_the_loop_waits_for_a_disk_and_continues(shop: Database, disk: Path, trouble: str) -> None:
     lines = LinePrinter()
-    with replicate_meanwhile(shop, disk / "lake", lines) as caught_up:
+    with replicate_meanwhile(shop, disk / "lake", lines, limits=Limits(failing_seconds=0.0)) as caught_up:
         caught_up()
         lsn = State.read(Storage(str(disk / "lake"))).lsn
         with read_only(disk) if trouble == "read-only" else contextlib.nullcontext():
             filling = fill(disk) if trouble == "full" else None
             shop.execute("UPDATE customer SET city = 'Fulda' WHERE id < 100", "DELETE FROM orders WHERE id % 2 = 0")
-            eventually(lambda: any("WAL" in line for line in lines.waited))
+            eventually(lambda: any("WAL" in event.text for event in lines.failures))
             assert State.read(Storage(str(disk / "lake"))).lsn == lsn or trouble == "full"
             confirmed = shop.value("SELECT confirmed_flush_lsn FROM pg_replication_slots")
             assert Lsn(str(confirmed)) <= State.read(Storage(str(disk / "lake"))).lsn
             if filling is not None:
                 filling.unlink()
         caught_up()
+    assert [type(event) for event in lines.failures[:1]] == [DestinationFailing]
+    assert lines.failures[-1] == WaitEnded("the destination can be written again: replication resumes")
     assert find_differences(shop.dsn, str(disk / "lake"), TABLES) == {}
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from logicalrep.observe.events import ErrorCounted, RunEvent, WaitReported
+from logicalrep.observe.events import DestinationFailing, ErrorCounted, RunEvent, WaitEnded, WaitReported
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import StorageError
@@ -34,7 +34,7 @@ class Stop(threading.Event):
 
 def test_two_outages_within_a_minute_are_one_line_and_all_failures_are_counted() -> None:
     lines, stop, failures = Lines(), Stop(), [2]
-    patience = Patience(lines, stop, lambda: "the slot retains 5 MiB")
+    patience = Patience(lines, stop, lambda: "the slot retains 5 MiB", 30.0)
 
     def fail_first() -> str:
         if failures[0]:
@@ -51,3 +51,33 @@ def test_two_outages_within_a_minute_are_one_line_and_all_failures_are_counted()
     failures[0] = 1
     with pytest.raises(StorageError):
         patience.run(fail_first)
+
+
+class Failures(Observer):
+    def __init__(self) -> None:
+        self.events: list[RunEvent] = []
+
+    def on_event(self, event: RunEvent) -> None:
+        if not isinstance(event, ErrorCounted):
+            self.events.append(event)
+
+
+def test_failures_that_last_are_an_error_and_their_end_is_reported() -> None:
+    observer, failures = Failures(), 3
+    patience = Patience(observer, Stop(), lambda: "the slot retains 5 MiB", 0.0)
+
+    def fail_first() -> None:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise StorageError("no space")
+
+    patience.run(fail_first)
+    text = "[STORAGE_NOT_WRITABLE] no space; the slot retains 5 MiB"
+    assert observer.events == [
+        DestinationFailing(text, is_first=True),
+        DestinationFailing(text, is_first=False),
+        WaitEnded("the destination can be written again: replication resumes"),
+    ]
+    patience.run(fail_first)
+    assert len(observer.events) == 3

@@ -22,6 +22,7 @@ from logicalrep.observe.events import (
     RunPrepared,
     RunResumed,
     StepStarted,
+    WaitEnded,
     WaitReported,
     WarningIssued,
 )
@@ -188,7 +189,9 @@ def follow(
     """Prepare the server, start the parts and run the loop. The parts end in the reverse order of their start."""
     guard, limits = Guard(storage, settings), storage.limits
     tables = table_format(storage, settings.format, settings.table_catalog, creates=True)
-    server = Wait(settings.patience, stop=stop, say=passing(observer, WaitReported))
+    server = Wait(
+        settings.patience, stop=stop, say=passing(observer, WaitReported), say_end=passing(observer, WaitEnded)
+    )
     # The receiver holds the slot, which keeps other writers from the destination.
     with _receive(settings, storage, observer, observed, stop, server) as (prepared, receiver):
         identity, state = prepared.identity, prepared.state
@@ -226,7 +229,7 @@ def follow(
                 observer=observer,
                 engine=TimedEngine(engine, observed.engine_time),
                 indexes=indexes,
-                patience=Patience(observer, stop, catalog.describe_retained),
+                patience=Patience(observer, stop, catalog.describe_retained, limits.failing_seconds),
                 stop=stop,
                 proven_before=proven_before(state, receiver.server_started),
             )
@@ -283,6 +286,11 @@ def _receive(
 
 def _loader(context: RunContext, receiver: ChangeReceiver) -> LoadQueue:
     ending = threading.Event()
-    waiting = Wait(stop=ending, say=passing(context.observer, WaitReported), interval=WRITERS_INTERVAL)
+    waiting = Wait(
+        stop=ending,
+        say=passing(context.observer, WaitReported),
+        say_end=passing(context.observer, WaitEnded),
+        interval=WRITERS_INTERVAL,
+    )
     copying = SnapshotCopy(context, waiting, Renewal(context.settings.connection, receiver, waiting))
     return LoadQueue(copying, ending, context.limits)
