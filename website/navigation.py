@@ -8,6 +8,7 @@ SECTIONS: dict[str, list[str]] = {
     "How-to": [
         "how-to/installation.md",
         "how-to/replicate.md",
+        "how-to/spark.md",
         "how-to/many-databases.md",
         "how-to/partitions.md",
         "how-to/operations.md",
@@ -24,8 +25,8 @@ SECTIONS: dict[str, list[str]] = {
         "how-to/large-tables.md",
         "how-to/object-stores.md",
         "how-to/two-way.md",
-        "how-to/spark.md",
         "how-to/spark-copies.md",
+        "how-to/spark-queries.md",
         "how-to/spark-monitoring.md",
         "how-to/slots.md",
         "how-to/clusters.md",

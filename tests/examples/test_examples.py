@@ -7,6 +7,7 @@ import importlib
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -142,6 +143,23 @@ def test_the_notebook(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixt
     assert shop.rows("SELECT pubname FROM pg_publication") == [("shop",)]
 
 
+def test_the_spark_notebook(spark: Any, shop: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    server, *code = cells("examples/spark.ipynb")
+    variables: dict[str, Any] = {}
+    exec(server, variables)
+    assert set(variables) >= {"dsn"}
+    variables["dsn"] = shop.dsn
+    values = [_shown(cell, variables) for cell in code]
+    assert values[0] == spark.version
+    output = capsys.readouterr().out
+    for shown in ("|2|NULL|delete|", "|1|13.50|update_postimage|"):
+        assert shown in output.replace(" ", "")
+    current = [(row["id"], row["price"]) for row in variables["current"].collect()]
+    assert current == shop.rows("SELECT id, price FROM orders ORDER BY id")
+    assert shop.value("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()") == 0
+    variables["rows"].unpersist()
+
+
 def _shown(cell: str, variables: dict[str, Any]) -> Any:
     """Run a cell, and return the value of its last line if that is an expression, which a notebook shows."""
     statements = ast.parse(cell).body
@@ -173,6 +191,27 @@ def test_docker_compose_is_read() -> None:
         "dbname": "shop",
         "user": "postgres",
     }
+
+
+@pytest.mark.thorough
+@pytest.mark.postgres
+@pytest.mark.spark
+def test_the_demonstration_shows_both_products() -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "demo.py")], capture_output=True, text=True, timeout=1800, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    decoded, replicated, queried, summary = re.split(r"\n.*\n=+\n", done.stdout)[1:]
+    assert "- final_lsn: Int64 (XLogRecPtr)" in decoded
+    assert "Begin(final_lsn=Lsn(" in decoded
+    work = re.search(r"Spark 4\S+ on (\d+) cores ran (\d+) jobs, (\d+) tasks", replicated)
+    assert work is not None
+    assert all(int(number) > 0 for number in work.groups())
+    assert "SIGKILL" in replicated
+    assert "4 tables, " in replicated
+    assert queried.count("batch ") >= 3
+    assert summary.count("equal to the server's rows") == 1
+    assert "docs/how-to/spark.md" in summary
 
 
 def test_every_example_is_in_the_index() -> None:

@@ -61,7 +61,8 @@ class SourceOptions:
         "From PostgreSQL 19 on, creating a server's first slot waits for a checkpoint.",
     )
     failover: bool = option(
-        kinds.flag, "Create the slot so that [standbys keep it too](../how-to/spark.md#failover) (PostgreSQL 17)."
+        kinds.flag,
+        "Create the slot so that [standbys keep it too](../how-to/spark-queries.md#failover) (PostgreSQL 17).",
     )
     mode: Literal["auto", "peek", "walsender"] = option(
         kinds.choice("auto", "peek", "walsender"),

@@ -206,7 +206,7 @@ class ReplicateOptions:
     call_on_stop: str | None = option(
         kinds.text,
         "A shell command, or a URL, to call when a table stops, the destination cannot be written for half a minute, "
-        "or the run ends with an error. The command gets a JSON object on standard input; a URL gets the object by POST.",
+        "or the run ends with an error. The command gets a JSON object on standard input, a URL by POST.",
         default="no call",
         metavar="COMMAND|URL",
     )

@@ -78,10 +78,10 @@ class SparkServer:
     """The process. `start` returns the instance that all tests share."""
 
     def __init__(self) -> None:
-        jars = ",".join(str(_JARS / f"{name}-{version}.jar") for _, name, version in map(_parts, _ARTIFACTS))
+        jars, environment = fetch()
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, jars],
-            env=os.environ | {"PYTHONPATH": str(_SPARK), "PYSPARK_PYTHON": sys.executable},
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -117,18 +117,28 @@ class SparkServer:
 @cache
 def start() -> SparkServer:
     """Return the Spark of this process; it is started once. Raises SparkNotInstalledError."""
+    return SparkServer()
+
+
+@cache
+def fetch() -> tuple[str, dict[str, str]]:
+    """Return the paths of the jars for `spark.jars`, and the environment of a process that imports PySpark 4.1.
+
+    Raises SparkNotInstalledError.
+    """
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(_SPARK)]
-    fetch = ["mvn", "-q", "-B", "dependency:copy", f"-DoutputDirectory={_JARS}"]
+    copy = ["mvn", "-q", "-B", "dependency:copy", f"-DoutputDirectory={_JARS}"]
+    jars = {
+        _JARS / f"{name}-{version}.jar": artifact for artifact in _ARTIFACTS for _, name, version in [_parts(artifact)]
+    }
     wanted = {_SPARK / "pyspark": [*install, "pyspark==4.1.*", "py4j"]}
-    for artifact in _ARTIFACTS:
-        _, name, version = _parts(artifact)
-        wanted[_JARS / f"{name}-{version}.jar"] = [*fetch, f"-Dartifact={artifact}"]
+    wanted |= {jar: [*copy, f"-Dartifact={artifact}"] for jar, artifact in jars.items()}
     for path, command in wanted.items():
         if not path.exists() and (
             shutil.which(command[0]) is None or subprocess.run(command, check=False, capture_output=True).returncode
         ):
             raise SparkNotInstalledError(f"{path.name} cannot be fetched here")
-    return SparkServer()
+    return ",".join(map(str, jars)), os.environ | {"PYTHONPATH": str(_SPARK), "PYSPARK_PYTHON": sys.executable}
 
 
 def _parts(artifact: str) -> tuple[str, str, str]:
