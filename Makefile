@@ -16,7 +16,6 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check $(addprefi
 SERVER ?=
 export SERVER
 VERSIONS ?= 4.0 4.1
-CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
 .PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff build clean
@@ -134,10 +133,8 @@ soak: $(SPARK_READY) ## Kill streams 20 times a mode, and replicate KILLS times 
 	SEARCH=$(SEARCH) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/pipeline/catalog/search/test_search.py -k minutes
 	LOGICALREP_SOAK=1 $(BIN)/pytest -q --durations=0 tests/spark/test_kills.py tests/spark/test_scale.py
 
-demo: regen $(SPARK_READY) ## Replicate a PostgreSQL 18 under load into Delta tables, and verify them
-	$(BIN)/logicalrep decode --summary $(CAPTURE)
-	@echo
-	$(BIN)/python -m logicalrep.pipeline.operate.demo
+demo: regen $(SPARK_READY) ## Decode a capture, replicate a PostgreSQL 18 under load on Spark, kill, verify, query, stream
+	$(BIN)/python examples/demo.py
 
 BENCH_READY := .venv/bench-ready
 
