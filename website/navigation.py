@@ -72,6 +72,7 @@ SECTIONS: dict[str, list[str]] = {
         "explanation/upkeep.md",
         "explanation/spark-guarantees.md",
         "explanation/spark-modes.md",
+        "explanation/costs.md",
         "explanation/performance.md",
         "explanation/performance-of-codecs.md",
         "explanation/page-check.md",

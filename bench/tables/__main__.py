@@ -1,6 +1,6 @@
 """The speed of `logicalrep replicate` beside what bounds it: `python -m bench.tables [PART …] [--scale ROWS]`.
 
-The parts, all of them by default but `index`, `upkeep`, `commits` and `memory`, which take up to an hour:
+The parts, all of them by default but `index`, `upkeep`, `commits`, `memory` and `disk`, which take up to an hour:
 
 - load: the first load, beside COPY into nothing and beside writing the same rows to a Delta table from memory.
 - backlog: changes of three tables, beside receiving the same changes and dropping them.
@@ -21,6 +21,7 @@ The parts, all of them by default but `index`, `upkeep`, `commits` and `memory`,
 - first: three tables of 1,000 rows where no loop was compiled yet, then again, and a run with nothing to do.
 - cluster: what the tasks and the driver of a cluster cost, by one worker with a core of its own and by two, and a model
   of more; of a load, and of updates by copying and by marking.
+- disk: the disk of a table after updates that are spread over it, by the options that change it.
 - workers: a first load and updates by one worker of a cluster and by two, into an object store on loopback.
 
 The command runs as a process of its own, with a server on the same machine. Each figure has the processor seconds of
@@ -39,13 +40,26 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.tables import amplification, backlog, cluster, first, formats, growth, latency, load, memory, upkeep, workers
+from bench.tables import (
+    amplification,
+    backlog,
+    cluster,
+    disk,
+    first,
+    formats,
+    growth,
+    latency,
+    load,
+    memory,
+    upkeep,
+    workers,
+)
 from bench.tables.setting import Setting
 from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
 
 _JSON = Path(__file__).parents[2] / "build" / "bench-tables.json"
-_LONG = ("index", "upkeep", "commits", "memory")
+_LONG = ("index", "upkeep", "commits", "memory", "disk")
 _PARTS = {
     "load": load.measure,
     "backlog": backlog.measure,
@@ -62,6 +76,7 @@ _PARTS = {
     "upkeep": upkeep.measure,
     "memory": memory.measure,
     "first": first.measure,
+    "disk": disk.measure,
     "workers": workers.measure,
     "cluster": cluster.measure,
 }
