@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import subprocess
@@ -29,27 +30,38 @@ os.fsync = lambda fd: None
 # A Java that starts for a few short queries spends half its time on compiling well. This reaches programs' Javas too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-_STARTED_BY = {
+_MARKS = {
     "spark": "spark",
     "connect": "spark",
     "db": "postgres",
     "db18": "postgres",
     "db16_and_18": "postgres",
     "databases": "postgres",
+    "site": "slow",
+    "store": "slow",
 }
-"""The mark of a test that takes a fixture."""
+"""The mark of a test that takes a fixture: it starts a server or Spark, builds the site, or starts an object store."""
 
 
 _LONGEST = ("test_kills", "test_releases", "test_suspended_processes", "test_verify", "test_subscription_scenarios")
 """The files with the longest tests."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep the modules and the tests, which stay until the end, out of the garbage collector's walks."""
+    gc.disable()
+    yield
+    gc.enable()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark each test with what its fixtures start; a test that starts a server by itself says so in its file."""
     for item in items:
-        for name in set(getattr(item, "fixturenames", ())) & _STARTED_BY.keys():
-            item.add_marker(_STARTED_BY[name])
+        for name in set(getattr(item, "fixturenames", ())) & _MARKS.keys():
+            item.add_marker(_MARKS[name])
     # The marks choose.
     yield
     # Each process begins with an equal part of the tests. The longest come first in each, so that none of them is left

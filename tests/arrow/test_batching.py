@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def _size(messages: Messages) -> int:
     return sum(len(data) for _, data in messages)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(_SIZES, max_size=12), st.booleans(), st.lists(st.integers(0, 20), max_size=12), st.integers(1, 30))
 def test_chunks_that_end_anywhere(transactions: list[list[int]], ends: bool, pieces: list[int], count: int) -> None:
@@ -51,6 +53,7 @@ def test_chunks_that_end_anywhere(transactions: list[list[int]], ends: bool, pie
         assert _size(chunk) <= _LARGE or len(chunk) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(_SIZES, max_size=12),

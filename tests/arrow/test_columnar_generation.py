@@ -76,6 +76,7 @@ def _spec(folder: Path) -> Path:
     return folder / "spec"
 
 
+@pytest.mark.slow
 @KERNELS
 def test_fields_that_are_added_are_columns(tmp_path: Path, kernels: str) -> None:
     output = run_generated(load(_spec(tmp_path)), tmp_path / "generated", _CODE, kernels=kernels)

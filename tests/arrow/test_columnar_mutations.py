@@ -13,6 +13,7 @@ from tests.arrow.mutations import mutated_batches
 from tests.conftest import ROOT
 
 
+@pytest.mark.slow
 def test_damaged_messages() -> None:
     for session, messages in mutated_batches(3_000, 60):
         check(messages, session)

@@ -45,6 +45,7 @@ def found(path: Path, *, as_batches: bool) -> tuple[list[tuple[int, bytes]], str
     return messages, None
 
 
+@pytest.mark.slow
 def test_a_capture_in_batches_is_the_capture(tmp_path: Path) -> None:
     for path in CAPTURES:
         expected, error = found(path, as_batches=False)

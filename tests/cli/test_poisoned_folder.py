@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 MODULES = ("argparse", "json", "logicalrep", "logicalrep_runtime", "logicalrep_protocol", "numpy", "pickle", "socket")
 _TAKEN = "import sys; open({marker!r}, 'a').write(__name__ + chr(10)); sys.exit('a module of the current folder')\n"
 _ENGINE = """

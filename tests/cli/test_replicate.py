@@ -20,6 +20,7 @@ from tests.cli.commands import COMMAND, run_replicate
 from tests.postgres.servers import Database
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [

@@ -163,6 +163,7 @@ def protocols(spec: Path) -> tuple[Protocol, ...]:
     return load(spec)
 
 
+@pytest.mark.slow
 @KERNELS
 def test_the_package_has_it(protocols: tuple[Protocol, ...], tmp_path: Path, kernels: str) -> None:
     assert run_generated(protocols, tmp_path, USE, kernels=kernels) == SAID

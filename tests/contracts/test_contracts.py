@@ -233,6 +233,7 @@ import logicalrep.cli.main
     _run(code, "numpy", "pyarrow", "numba", "psycopg", "pyspark", "pandas", "codegen", "yaml", "jinja2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "without"),
     [

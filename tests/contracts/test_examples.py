@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.documents import ROOT, cells, examples
+
+pytestmark = pytest.mark.slow
 
 _OF_PACKAGES_TO_COME = {"changing-the-protocol.md", "another-protocol.md"}
 """The pages whose examples are for packages that they make on the way: tests/codegen runs them."""

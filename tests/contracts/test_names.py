@@ -59,6 +59,7 @@ def _private(path: Path) -> Iterator[str]:
                 yield from (f"{called} {text}" for text in texts if is_private(text.rpartition(".")[2]))
 
 
+@pytest.mark.slow
 def test_tests_use_public_names() -> None:
     private_names = {
         path.relative_to(ROOT).as_posix(): names

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT
 from tests.contracts.modules import MODULES
 
@@ -75,6 +77,7 @@ def _without_safe_path(tree: ast.AST) -> Iterator[int]:
                 yield item.lineno
 
 
+@pytest.mark.slow
 def test_no_program_is_started_that_imports_modules_of_the_current_folder() -> None:
     paths = [
         path for folder in ("src", "website", "bench", "codegen", "examples") for path in (ROOT / folder).rglob("*.py")

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT
 from tests.contracts.modules import MODULES, imported_names, imports_of
 
@@ -25,6 +27,7 @@ def _imported_tests(text: str) -> list[str]:
     return [name for name in names if name.startswith("tests.") and name.split(".")[-1].startswith("test_")]
 
 
+@pytest.mark.slow
 def test_no_test_module_is_imported() -> None:
     paths = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     assert len(paths) > 500
@@ -100,6 +103,7 @@ def _helpers(text: str) -> Iterator[Path]:
             yield path
 
 
+@pytest.mark.slow
 def test_each_module_is_imported_by_the_tests_of_its_folder() -> None:
     elsewhere = _tests_elsewhere()
     modules = {name: path for name, path in MODULES.items() if path.is_relative_to(ROOT / "src")}

@@ -52,6 +52,7 @@ def _docstrings(tree: ast.Module) -> Iterator[str]:
                     yield text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_names_are_nouns(folder: str) -> None:
     files = sorted((ROOT / folder).rglob("*.py"))
@@ -61,6 +62,7 @@ def test_names_are_nouns(folder: str) -> None:
     } == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_docstrings_repeat_the_noun(folder: str) -> None:
     files = sorted((ROOT / folder).rglob("*.py"))

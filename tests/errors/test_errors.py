@@ -41,15 +41,16 @@ def _files() -> Iterator[Path]:
 def _codes(path: Path) -> Iterator[str]:
     """The codes that a file gives to errors: `code = "X"` in a class, `code="X"` in a call, `findings.add_error("X", …)`."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        value: ast.expr | None = None
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "code":
-            value = node.value
-        elif isinstance(node, ast.Call):
-            value = next((keyword.value for keyword in node.keywords if keyword.arg == "code"), None)
-            if ast.unparse(node.func) == "findings.add_error":
-                value = node.args[0]
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            yield value.value
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id="code")], value=ast.Constant(value=str(code)))
+                | ast.keyword(arg="code", value=ast.Constant(value=str(code)))
+                | ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="findings"), attr="add_error"),
+                    args=[ast.Constant(value=str(code)), *_],
+                )
+            ):
+                yield code
 
 
 def test_every_code_is_documented_and_every_documented_code_is_used() -> None:

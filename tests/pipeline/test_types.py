@@ -104,6 +104,7 @@ def test_bounds_of_long_texts(tmp_path: Path, texts: list[str]) -> None:
     assert ("v" in file.statistics.least) == ("id" in file.statistics.least)
 
 
+@pytest.mark.slow
 def test_1600_columns(tmp_path: Path) -> None:
     names = [f"column {number}" if number % 2 else f"Column.{number}" for number in range(1600)]
     storage, key = Storage(str(tmp_path)), (names[0],)

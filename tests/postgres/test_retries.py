@@ -91,6 +91,7 @@ def test_what_the_server_refuses_is_tried_for_some_seconds(server: StandIn) -> N
     assert 0.5 < seconds < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", ["", " target_session_attrs=primary", " target_session_attrs=primary password=x"])
 def test_a_server_that_starts_or_takes_over_is_waited_for(server: StandIn, chosen: str) -> None:
     if "password" in chosen:

@@ -140,6 +140,7 @@ def test_the_collection_is_whole() -> None:
     assert sum(len(read(path).messages) for path in collected()) == 263_582
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", _workloads(selected()), ids=_name)
 def test_messages_parse_build_back_and_agree(files: list[Path]) -> None:
     _check_messages(files)

@@ -56,6 +56,7 @@ def test_pieces_of_any_size_give_the_same_messages() -> None:
             assert [(sender, data, message) for sender, data, message, *_ in decoded(pieces)] == whole
 
 
+@pytest.mark.slow
 def test_structs_read_and_build_every_message_and_refuse_alike() -> None:
     """The Struct of any message beside `parse` and the walk, on what was recorded and on damaged copies of it."""
     draw = random.Random(1)

@@ -19,6 +19,8 @@ from tests.protocol.agreement import VERSIONS, agree
 from tests.protocol.hand_decoder import SINCE
 from tests.protocol.strategies import ANYTHING, State, captured, damaged, envelopes, messages, states
 
+pytestmark = pytest.mark.slow
+
 STEADY = settings(deadline=None, derandomize=True, max_examples=150)
 
 

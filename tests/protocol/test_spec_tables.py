@@ -311,6 +311,7 @@ def _expected(line: str) -> Iterator[str]:
             yield f"{module}.{owner}.{name}" if owner else f"{module}.{name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistakes", MISTAKES, ids=["values", "rows", "order", "pgwire", "column number", "OIDs"])
 def test_the_comparison_names_every_wrong_row(mistakes: dict[str, tuple[str, str, str]], tmp_path: Path) -> None:
     spec = tmp_path / "spec"

@@ -81,6 +81,7 @@ READERS: tuple[Callable[[Path], object], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 30))])
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"])
 def test_what_is_damaged_is_an_error_with_a_code(tmp_path: Path, table_format: FormatName, seed: int) -> None:

@@ -26,6 +26,7 @@ def rows(path: Path, **options: str) -> list[dict[str, Any]]:
     return [row for batch in reader.read(partition) for row in batch.to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_frames_are_read_as_the_options_say(path: Path, tmp_path: Path) -> None:
     with Capture.open(path) as capture:

@@ -92,6 +92,7 @@ def _given(messages: list[tuple[Any, bytes]], read: Any) -> Iterator[tuple[int, 
     return message_batches_of(messages) if read is in_columns else iter(messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", each_selected())
 def test_the_two_ways_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = rows(path, row_by_row, 1000)
@@ -102,6 +103,7 @@ def test_the_two_ways_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert rows(path, in_columns, 100, relations="true") == rows(path, row_by_row, 1000, relations="true")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", each_selected())
 def test_the_two_ways_are_equal_for_a_table(path: Path) -> None:
     for table in tables(path):
@@ -145,6 +147,7 @@ def tables(path: Path) -> list[TableDescription]:
         return list(assembler.relations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", each_selected())
 def test_the_rows_of_the_feed_make_those_of_a_table(path: Path) -> None:
     for table in tables(path):
@@ -159,6 +162,7 @@ def test_the_rows_of_the_feed_make_those_of_a_table(path: Path) -> None:
     assert len(load_rows.signatures) == 1  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["0", "2k", "64m"])
 def test_a_capture_that_ends_anywhere(limit: str) -> None:
     """Uncommitted changes are left out, however little memory a transaction may take."""

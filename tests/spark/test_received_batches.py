@@ -140,6 +140,7 @@ def outcome(messages: Messages, decoder: Decoder, size: int, **options: Any) -> 
     return (reading.rows, reading.ends), reading
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fewest", [1, 16])
 @pytest.mark.parametrize("path", each_selected())
 def test_batches_and_events_are_equal(path: Path, fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +166,7 @@ def test_batches_and_events_are_equal_over_the_whole_collection(monkeypatch: pyt
             assert outcome(messages, session.decoder(), 300, in_batches=True)[0] == expected, path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pattern", ["pg15/ddl/v1*", "pg16/types/*", "pg18/mixed/*", "pg16/stream/v4*", "pg18/twophase/v4-live*"]
 )
@@ -196,6 +198,7 @@ def _place(row: dict[str, Any]) -> tuple[int, int, bool]:
     return row["_commit_version"], row["_ordinal"], row["_change_type"] == "update_postimage"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "relative",
     [
@@ -318,6 +321,7 @@ def test_a_commit_record_that_begins_where_a_message_ends() -> None:
     assert alone.positions[0] < alone.ends[0] <= transaction.positions[0] < transaction.ends[0]
 
 
+@pytest.mark.slow
 def test_a_large_transaction_is_not_kept_in_memory(tmp_path: Path) -> None:
     """The transaction is sent whole, and is many times as large as the limit."""
     options = read_options({"memory_limit": "1m", "rows_per_record_batch": "500"})

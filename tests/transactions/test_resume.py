@@ -97,12 +97,14 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hand_on_prepared", [False, True])
 @pytest.mark.parametrize("relative", SMALL)
 def test_killed_at_every_message(relative: str, hand_on_prepared: bool) -> None:
     check_every_boundary(find(relative), hand_on_prepared=hand_on_prepared)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relative", SMALL)
 def test_reconnecting_at_many_messages(relative: str) -> None:
     check_reconnecting(find(relative))

@@ -80,6 +80,7 @@ def v1_bytes(message: ChangeMessage) -> bytes:
 Steps = list[tuple[str, int]]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     steps=st.lists(
@@ -241,6 +242,7 @@ class TestTheFileGoesAway:
             feed(assembler, wire.rollback_prepared(7, "gid", 100, 200))
             assert open_files(tmp_path) == 0
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("end", ["", "os._exit(0)", "os.kill(os.getpid(), 9)"])
     def test_when_the_process_ends(self, tmp_path: Path, end: str) -> None:
         program = (
@@ -273,6 +275,7 @@ def test_what_is_cut_off_frees_its_memory_and_its_disk() -> None:
         assert os.fstat(log.file.fileno()).st_size == spilled
 
 
+@pytest.mark.slow
 def test_a_large_transaction_takes_no_more_memory_than_the_limit() -> None:
     value = "v" * 1000
     tracemalloc.start()

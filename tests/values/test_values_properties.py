@@ -21,6 +21,8 @@ from logicalrep.values.types.arrays import ArrayText
 from logicalrep.values.types.records import format_record, parse_record
 from logicalrep.values.types.scalars import float4_text, format_float4
 
+pytestmark = pytest.mark.slow
+
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 OFFSETS = st.integers(-15 * 60 - 59, 15 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -105,6 +105,7 @@ def check(capture: Capture) -> None:
         assert rows_of(changes_by_oid[oid]) == expected(rows, changes_by_oid[oid])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", each_selected())
 def test_captures(path: Path) -> None:
     check(read(path))

@@ -276,6 +276,7 @@ def test_strings_are_as_they_were_sent() -> None:
     assert {str(field.type) for field in table.new.values.schema} == {"string"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tables", [3, pytest.param(2000, marks=pytest.mark.thorough), 2100])
 def test_many_tables_at_once(tables: int) -> None:
     oids = [(number * 2654435761) % (1 << 32) for number in range(tables)]

@@ -75,6 +75,7 @@ def _summary_agrees(comparison: Comparison) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [ROWS[::5], pytest.param(ROWS, marks=pytest.mark.thorough)], ids=["some", "all"])
 @pytest.mark.parametrize("edit", list(EDITS))
 def test_an_edited_row_is_found_and_named(edit: str, rows: list[tuple[Protocol, RowOf]]) -> None:

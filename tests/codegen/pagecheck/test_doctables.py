@@ -333,6 +333,7 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(_PIECES | st.text(max_size=5), max_size=60).map("".join))
 def test_any_text_gives_rows_or_the_one_error(text: str) -> None:

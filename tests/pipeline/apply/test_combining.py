@@ -38,6 +38,7 @@ def shown(effect: Reduced) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS, ids=str)
 @pytest.mark.parametrize("seed", range(12))
 def test_effects_of_parts_are_the_effect_of_all(key: tuple[str, ...] | None, seed: int) -> None:

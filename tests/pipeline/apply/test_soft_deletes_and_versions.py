@@ -25,6 +25,8 @@ from tests.pipeline.histories import NAMES, History, table
 from tests.pipeline.reading import read_delta
 from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, WriteMode, new_stored_table
 
+pytestmark = pytest.mark.slow
+
 
 def moment(lsn: int) -> datetime:
     """Commit times that often run backwards."""

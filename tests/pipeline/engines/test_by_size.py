@@ -31,6 +31,8 @@ from tests.pipeline.replicating import TABLES
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 Start = Callable[[threading.Event], AbstractContextManager[Engine]]
 
 LIMITS = Limits()

@@ -41,6 +41,8 @@ from tests.pipeline.stored import APP, new_log, rows_at
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 NBYTES = 100
 """The size that tests say of their items: little work, and more than that for the engine `elsewhere`."""
 SPARK = ("spark", "connect")

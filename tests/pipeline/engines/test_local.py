@@ -24,6 +24,8 @@ from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.limits import Limits
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def two() -> Iterator[LocalEngine]:

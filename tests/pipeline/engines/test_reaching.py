@@ -29,6 +29,8 @@ from tests.pipeline.comparison import find_differences
 from tests.pipeline.replicating import TABLES, settings
 from tests.postgres.servers import Database
 
+pytestmark = pytest.mark.slow
+
 
 def remaining_files(folder: Path) -> list[Path]:
     """Return the files that a trial has left."""

@@ -47,7 +47,7 @@ from tests.pipeline.storage.stores import Store, start_object_store
 
 APP, FOLDER = "logicalrep/1/1/x", "public/t"
 PLACES = [
-    (name, where)
+    pytest.param((name, where), id=f"{name}-{where}", marks=[] if where == "folder" else pytest.mark.slow)
     for name, abilities in FORMATS.items()
     for where in ("folder", "store", *(["catalog"] if abilities.has_catalogs else []))
 ]
@@ -116,7 +116,7 @@ def store() -> Iterator[Store]:
         yield store
 
 
-@pytest.fixture(params=PLACES, ids="-".join)
+@pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     name, where = request.param
     if where == "store":
@@ -532,6 +532,7 @@ FAULTS: dict[str, tuple[Callable[[StoredTable], None], Callable[[Place], None]]]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_format_that_forgets_something_fails_the_suite(fault: str, tmp_path: Path) -> None:
     forget, check = FAULTS[fault]

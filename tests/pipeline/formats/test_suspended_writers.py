@@ -20,6 +20,8 @@ from tests.pipeline.reading import read_table
 from tests.pipeline.storage.stores import Store
 from tests.pipeline.stored import APP
 
+pytestmark = pytest.mark.slow
+
 FORMATS: list[FormatName] = ["delta", "iceberg"]
 EARLY_UPKEEP = Limits(metadata_versions=2, upkeep_versions=3, log_checkpoint_commits=3)
 """Upkeep deletes the names of old versions early."""

@@ -42,6 +42,7 @@ def write_ids(storage: Storage, ids: list[int]) -> DataFile:
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collide", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_an_index_finds_what_a_dict_does(
@@ -135,6 +136,7 @@ class Followed:
         return matches.keys() == self.log.files.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_of_other_keys_with_the_same_hash_stay(
     tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
@@ -147,6 +149,7 @@ def test_rows_of_other_keys_with_the_same_hash_stay(
     assert followed.messages == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["run", "json"])
 @pytest.mark.parametrize("damage", ["bits", "an end", "gone"])
 @pytest.mark.parametrize("is_open", [True, False])

@@ -67,6 +67,7 @@ def test_merged_runs_have_the_wanted_entries_of_all(tmp_path: Path) -> None:
     assert plain(together) == sorted(entry for part in parts for entry in plain(part) if entry[1] % 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["a bit", "an end", "nothing"])
 def test_a_damaged_run_is_noticed_wherever_it_is(tmp_path: Path, damage: str) -> None:
     limits = Limits(block_entries=4)

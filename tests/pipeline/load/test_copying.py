@@ -46,6 +46,7 @@ def result(read: Read, data: Sequence[bytes], table: TableSpec) -> str:
     return f"{rows.schema} {texts}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TYPES)
 def test_values_of_every_type_are_the_same_without_loops(kind: str) -> None:
     oid, modifier, texts = TYPES[kind]
@@ -128,6 +129,7 @@ print(was_compiled, kernel_cache.is_compiled(one))
 """
 
 
+@pytest.mark.slow
 def test_observers_hear_once_of_compiled_loops_and_never_of_cached_loops(tmp_path: Path) -> None:
     (tmp_path / "of_loops.py").write_text(_MODULE)
     environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "loops")}
@@ -169,6 +171,7 @@ def run():
 """
 
 
+@pytest.mark.slow
 def test_a_thread_works_while_its_loops_are_compiled(tmp_path: Path) -> None:
     (tmp_path / "of_loops.py").write_text(_MEANWHILE)
     program = "from logicalrep_runtime.columnar import compiling; compiling.ACTION_INTERVAL = 0.001; import of_loops; of_loops.run()"

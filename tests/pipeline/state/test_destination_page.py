@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.table_changes import TableChanges
@@ -94,6 +95,7 @@ def test_a_delta_table_has_the_properties_of_the_page(tmp_path: Path) -> None:
     assert properties - on_page == set()
 
 
+@pytest.mark.slow
 def test_a_large_transaction_is_buffered_in_the_files_of_the_page(tmp_path: Path) -> None:
     inserts = [{"op": "insert", "after": {"v": "x" * (40 << 20)}}] * 2
     changes = TableChanges(batches=[change_batch(relation(("v",)), inserts)])

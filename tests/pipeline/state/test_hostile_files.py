@@ -31,6 +31,8 @@ from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.state.mutations import mutations
 from tests.pipeline.state.stored_files import FILES, REQUESTED_PART
 
+pytestmark = pytest.mark.slow
+
 
 def _state(storage: Storage) -> object:
     state = State.read(storage)

@@ -79,7 +79,7 @@ def store() -> Iterator[Store]:
         yield store
 
 
-@pytest.fixture(params=["folder", "store"])
+@pytest.fixture(params=["folder", pytest.param("store", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "folder":

@@ -54,6 +54,7 @@ def test_rows_are_those_of_the_whole_column(version: str, compression: str, rows
         assert column.column(0).to_pylist() == TABLE.column(name).take(pa.array(wanted)).to_pylist()
 
 
+@pytest.mark.slow
 def test_a_file_without_page_indexes_is_read_whole() -> None:
     for options in ({"write_page_index": False}, {"write_page_index": True, "row_group_size": 100}):
         sink = io.BytesIO()

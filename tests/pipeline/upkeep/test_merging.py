@@ -18,6 +18,8 @@ from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History
 from tests.pipeline.stored import APP, MODES, WriteMode, new_log, rows_at
 
+pytestmark = pytest.mark.slow
+
 
 def change(log: DeltaLog, history: History, steps: int) -> None:
     for _ in range(steps):

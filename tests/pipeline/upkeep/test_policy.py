@@ -16,6 +16,8 @@ from logicalrep.pipeline.storage.statistics import Statistics
 from logicalrep.pipeline.upkeep.policy import LEAST_ROWS, due_files
 from tests.pipeline.histories import table
 
+pytestmark = pytest.mark.slow
+
 BYTES_OF_A_ROW = 100
 LIMITS = Limits()
 # Size classes below full files; a row passes each class once.

@@ -122,6 +122,7 @@ def test_rows_without_an_end(data: bytes) -> None:
         made(data, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="it is done here")
 def test_nothing_is_read_or_written_outside() -> None:
     """Run the tests without a server again, with each access of the compiled loop checked."""

@@ -142,6 +142,7 @@ os._exit(1)
 """
 
 
+@pytest.mark.slow
 def test_what_killed_processes_of_this_host_left_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "spool"
     running = spool(folder, "running")

@@ -33,6 +33,7 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("part-*.parquet"))
 
 
+@pytest.mark.slow
 def test_500_commits_of_random_updates_stay_small(tmp_path: Path) -> None:
     limits = Limits(retained_bytes=0)
     storage = Storage(str(tmp_path), limits=limits)
@@ -103,6 +104,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("files", "rows", "value"), TABLES.values(), ids=TABLES)
 def test_merging_settles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, rows: int, value: str) -> None:
     """Also where files are small on the disk, and cannot be fewer."""
@@ -162,6 +164,7 @@ def reopened(storage: Storage) -> DeltaLog:
     return log
 
 
+@pytest.mark.slow
 def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(tmp_path: Path) -> None:
     limits = Limits(log_checkpoint_commits=5)
     storage = Storage(str(tmp_path), limits=limits)

@@ -138,6 +138,7 @@ def test_an_update_adds_one_small_file_and_marks_the_rows(log: DeltaLog, tmp_pat
     assert sum(path.stat().st_size for path in folder.glob("deletion_vector_*.bin")) < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_checkpoint", [False, True])
 def test_readers_return_the_current_rows(log: DeltaLog, tmp_path: Path, has_checkpoint: bool) -> None:
     folder = str(tmp_path / "public/t")

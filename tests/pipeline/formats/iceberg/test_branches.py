@@ -35,7 +35,10 @@ from tests.pipeline.histories import table
 from tests.pipeline.stored import APP
 from tests.pipeline.upkeep.foreign.folder_catalog import FolderCatalog
 
-pytestmark = pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning"),
+    pytest.mark.slow,
+]
 
 
 COUNT = 7

@@ -37,6 +37,7 @@ def polars_rows(storage: Storage) -> pa.Table:
     return polars.scan_iceberg(newest_metadata(storage.uri_of("public/t"))).collect().to_arrow()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", KEYS, ids=str)
 @pytest.mark.filterwarnings("ignore:Iceberg scan planning")
@@ -142,6 +143,7 @@ def test_marked_rows_are_positions_in_one_small_file_of_a_commit(tmp_path: Path)
     assert len(ids_at(storage)) == 85
 
 
+@pytest.mark.slow
 def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path) -> None:
     limits = Limits(snapshots=20, upkeep_versions=10)
     storage = Storage(str(tmp_path), limits=limits)
@@ -176,6 +178,7 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path) -> None:
     assert table.version == version
 
 
+@pytest.mark.slow
 def test_versions_whose_files_went_for_want_of_room_are_forgotten(tmp_path: Path) -> None:
     limits = Limits(retained_bytes=50_000, retained_factor=0, upkeep_versions=5)
     storage = Storage(str(tmp_path), limits=limits)

@@ -37,7 +37,10 @@ from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, Pickli
 from tests.postgres.proxy import start_proxy_to
 from tests.postgres.servers import create_database
 
-pytestmark = pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning"),
+    pytest.mark.slow,
+]
 
 
 class KilledError(BaseException):

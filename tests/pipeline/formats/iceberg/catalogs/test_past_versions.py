@@ -20,7 +20,7 @@ from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests
 from tests.pipeline.formats.iceberg.catalogs.tables import catalog_table, new_table, open_table
 from tests.pipeline.formats.iceberg.tables import insert
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning"), pytest.mark.slow]
 
 
 def ids_of(tables: IcebergTables, version: int) -> tuple[list[int], TableSpec]:
