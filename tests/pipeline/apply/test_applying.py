@@ -32,7 +32,9 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS, ids=str)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(4))
-def test_random_histories(tmp_path: Path, key: tuple[str, ...] | None, seed: int, mode: WriteMode) -> None:
+def test_random_histories_end_with_the_rows_of_a_naive_replay(
+    tmp_path: Path, key: tuple[str, ...] | None, seed: int, mode: WriteMode
+) -> None:
     limits = index_small_tables(MARKS_IN_SMALL_FILES)
     indexes = small_indexes(tmp_path / "indexes")
     chance = random.Random(seed)
@@ -205,7 +207,7 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
     assert paths == log.files.keys() | {file.path for file in log.removed if file.path.startswith("part-")}
 
 
-def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path) -> None:
+def test_a_batch_with_applied_changes_adds_only_the_new_changes_in_parts(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(5))

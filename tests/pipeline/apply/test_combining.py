@@ -58,7 +58,7 @@ def test_effects_of_parts_are_the_effect_of_all(key: tuple[str, ...] | None, see
     assert shown(combined(spec, [combined(spec, parts[:2]), *parts[2:]])) == whole
 
 
-def test_rows_that_exchange_their_keys_do_so_at_one_moment() -> None:
+def test_two_exchanges_of_keys_combine_into_the_rows_with_their_own_keys() -> None:
     def update(old: int, new: int, lsn: int) -> dict[str, Any]:
         row = {"id": str(new), "b": f"from {old} at {lsn}", "v": None}
         return {"op": "update", "before": {"id": str(old)}, "after": row, "unchanged": ("big",), "commit_lsn": lsn}

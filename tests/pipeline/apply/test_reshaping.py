@@ -52,7 +52,7 @@ def log_of(
     return log
 
 
-def test_a_version_of_the_past_never_had_a_new_column(tmp_path: Path) -> None:
+def test_past_versions_have_null_in_a_new_column(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(history=True), "history")
     reshape(log, evolved(log.table, "7"), SequentialEngine())
     assert rows(tmp_path, "id", "b", "large", "new", "_is_current") == [
@@ -62,13 +62,13 @@ def test_a_version_of_the_past_never_had_a_new_column(tmp_path: Path) -> None:
     ]
 
 
-def test_a_marked_row_never_had_a_new_column(tmp_path: Path) -> None:
+def test_marked_rows_have_null_in_a_new_column(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(deletes="soft"))
     reshape(log, evolved(log.table, "7"), SequentialEngine())
     assert rows(tmp_path, "id", "large", "new", "_is_deleted") == [(1, "big", 7, False), (2, "big", None, True)]
 
 
-def test_earlier_changes_name_a_column_as_it_is_called_now(tmp_path: Path) -> None:
+def test_stored_changes_name_a_renamed_column_by_its_new_name(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(append=True), "changes")
     reshape(log, evolved(log.table, "7"), SequentialEngine())
     assert rows(tmp_path, "_ordinal", "_change_type", "large", "new", "_unchanged") == [
@@ -103,7 +103,7 @@ def test_files_with_field_ids_are_rewritten_if_their_changes_name_a_renamed_colu
 
 
 @pytest.mark.parametrize("default", ["7", None])
-def test_a_change_whose_answer_was_lost_is_applied_once(tmp_path: Path, default: str | None) -> None:
+def test_a_repeated_reshape_makes_no_commit(tmp_path: Path, default: str | None) -> None:
     log = log_of(tmp_path, TableSettings())
     evolution = evolved(log.table, default)
     reshape(log, evolution, SequentialEngine())
@@ -115,7 +115,7 @@ def test_a_change_whose_answer_was_lost_is_applied_once(tmp_path: Path, default:
 @pytest.mark.parametrize(
     ("unrepresentable", "expected"), [("null", {"new": None}), ("text", {"new": None, "new_text": "infinity"})]
 )
-def test_a_default_that_the_type_cannot_hold(
+def test_a_default_that_the_type_cannot_hold_becomes_null_or_text_or_needs_a_reload(
     tmp_path: Path, unrepresentable: Literal["null", "text"], expected: dict[str, Any]
 ) -> None:
     log = log_of(tmp_path, TableSettings(unrepresentable=unrepresentable))
@@ -126,7 +126,7 @@ def test_a_default_that_the_type_cannot_hold(
         reshape(other, evolved(other.table, "infinity", type_id=1114), SequentialEngine())
 
 
-def test_a_name_that_is_taken(tmp_path: Path) -> None:
+def test_a_new_column_with_a_reserved_name_is_refused(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(deletes="soft"))
     with pytest.raises(ReservedColumnError):
         reshape(log, evolved(log.table, None, name="_is_deleted"), SequentialEngine())

@@ -131,7 +131,9 @@ def test_a_partition_is_loaded_alone(
     assert load_name(tmp_path, "public/root") == load
 
 
-def test_rows_that_a_loaded_partition_had_stay_one_version_each(db18: Database, tmp_path: Path) -> None:
+def test_rows_that_were_sent_before_their_partition_is_copied_have_one_version_each(
+    db18: Database, tmp_path: Path
+) -> None:
     """A row that was sent before its partition is copied is neither doubled nor begun anew."""
     load = prepare(db18, tmp_path, table_settings=ALL_COMPANIONS)
     db18.execute(ATTACH, "INSERT INTO root VALUES (900, 3, 'sent', 'b'), (901, 3, 'sent, gone', 'b')")
@@ -215,7 +217,9 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("statements", WHOLE.values(), ids=WHOLE)
-def test_all_is_loaded_where_a_partition_cannot_be(db18: Database, tmp_path: Path, statements: str) -> None:
+def test_the_whole_table_is_reloaded_if_a_partition_cannot_be_loaded_alone(
+    db18: Database, tmp_path: Path, statements: str
+) -> None:
     load = prepare(db18, tmp_path)
     *first, last = statements.split("{run}; ")
     for part in first:
@@ -244,7 +248,7 @@ def test_partitions_that_change_during_their_load_reload_the_table(
     assert load_name(tmp_path, "public/root") != load
 
 
-def test_each_partition_of_an_hour_is_loaded(db18: Database, tmp_path: Path) -> None:
+def test_many_partitions_attached_one_by_one_are_each_loaded_alone(db18: Database, tmp_path: Path) -> None:
     load = prepare(db18, tmp_path)
     for day in range(4, 9):
         db18.execute(
@@ -292,7 +296,7 @@ def test_masks_hold_for_its_rows_and_for_the_changes_meanwhile(
 @pytest.mark.thorough
 @pytest.mark.parametrize("kept", [TableSettings(), ALL_COMPANIONS], ids=["rows", "all is kept"])
 @pytest.mark.parametrize("told_by", ["a look", "a missing row"])
-def test_kills_at_each_write(
+def test_kills_at_each_write_load_the_partition_alone_and_lose_no_row(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: TableSettings, told_by: str
 ) -> None:
     """One process after another is killed at its first write, then at its second, and so on; rows change meanwhile."""

@@ -39,7 +39,7 @@ ROWS = ("UPDATE t SET v = v + 1 WHERE id % 3 = 0", "INSERT INTO t (v) VALUES (5)
 
 
 @pytest.mark.parametrize("has_rows", [False, True], ids=["without rows", "with rows before and after"])
-def test_none_needs_a_load(db16_and_18: Database, tmp_path: Path, has_rows: bool) -> None:
+def test_changes_of_the_catalog_alone_need_no_load(db16_and_18: Database, tmp_path: Path, has_rows: bool) -> None:
     db, space = db16_and_18, f"space_of_{db16_and_18.name}"
     db.execute("SET allow_in_place_tablespaces = on", f"CREATE TABLESPACE {space} LOCATION ''")
     try:
@@ -60,7 +60,7 @@ def test_none_needs_a_load(db16_and_18: Database, tmp_path: Path, has_rows: bool
         db.execute("ALTER TABLE t SET TABLESPACE pg_default", f"DROP TABLESPACE {space}")
 
 
-def test_another_expression_of_a_generated_column_is_a_load(db18: Database, tmp_path: Path) -> None:
+def test_a_new_expression_of_a_generated_column_reloads_the_table(db18: Database, tmp_path: Path) -> None:
     db18.execute(*MADE, "CREATE PUBLICATION p FOR TABLE t WITH (publish_generated_columns = stored)")
     replicate_once(db18, tmp_path, publication="p")
     db18.execute("ALTER TABLE t ALTER g SET EXPRESSION AS (v * 3)")
@@ -86,7 +86,7 @@ _FULL = (
         ("DEFAULT", {"masked": {"v": "nulled"}}, True),
     ],
 )
-def test_a_key_that_was_another_one_for_a_while(
+def test_a_key_that_changed_and_changed_back_reloads_the_table(
     db18: Database, tmp_path: Path, identity: str, kept: dict[str, Any], is_early: bool
 ) -> None:
     """The key is put back by a transaction with a number from after the rows, or from before them."""
@@ -109,7 +109,9 @@ def test_a_key_that_was_another_one_for_a_while(
 
 
 @pytest.mark.parametrize("allowed", ["DROP INDEX by_k", "ALTER TABLE n ALTER k DROP NOT NULL"])
-def test_a_key_of_the_settings_that_was_none_for_a_while(db18: Database, tmp_path: Path, allowed: str) -> None:
+def test_a_key_of_the_settings_that_allowed_duplicates_or_nulls_reloads_the_table(
+    db18: Database, tmp_path: Path, allowed: str
+) -> None:
     index = "CREATE UNIQUE INDEX by_k ON n (k)"
     db18.execute(*_FULL, "UPDATE n SET k = id", index)
     config = read_config({"tables": {"n": {"key": "k"}}}, TableSettings())

@@ -65,7 +65,7 @@ def test_a_refresh_that_waits_for_locks_is_no_error(
     assert [text.partition(",")[0] for text in observer.texts] == ["another session has locked a table"]
 
 
-def test_one_look_answers_for_all_messages_and_no_row_asks_for_another(
+def test_one_refresh_serves_all_messages_and_rows_need_none(
     db18: Database, tmp_path: Path, looks: list[set[int]]
 ) -> None:
     db18.execute(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in TABLES))
@@ -149,7 +149,7 @@ def moods(storage: Path) -> list[str]:
     return [str(mood) for mood in read_table(str(storage / "public/m"))["m"].to_pylist()]
 
 
-def test_what_sends_nothing_is_found_by_the_look_of_every_five_seconds(
+def test_changes_without_a_message_are_found_by_the_refresh_every_five_seconds(
     db18: Database, tmp_path: Path, looks: list[set[int]]
 ) -> None:
     assert Limits().catalog_seconds == 5.0

@@ -86,7 +86,7 @@ def test_a_table_that_gets_names_of_objects_is_stopped_until_it_has_none(db18: D
     assert find_differences(db18.dsn, str(tmp_path), ["public.other", "public.t"]) == {}
 
 
-def test_other_texts_of_money_are_reloaded(db18: Database, tmp_path: Path) -> None:
+def test_a_change_of_lc_monetary_reloads_tables_with_money(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v money)", "INSERT INTO t VALUES (1, 5)")
     db18.execute("CREATE TABLE other (id int PRIMARY KEY)")
     replicate_once(db18, tmp_path)

@@ -47,7 +47,9 @@ def differences(db: Database, storage: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("end", ["COMMIT", "PREPARE"])
 @pytest.mark.parametrize("is_emptied", [False, True])
-def test_a_streamed_transaction_tells_its_partitions(db: Database, tmp_path: Path, is_emptied: bool, end: str) -> None:
+def test_partitions_that_a_streamed_transaction_creates_are_followed(
+    db: Database, tmp_path: Path, is_emptied: bool, end: str
+) -> None:
     db.execute(f"ALTER DATABASE {db.name} SET logical_decoding_work_mem = '64kB'")
     streamed, observer = "SELECT coalesce(sum(stream_count), 0) FROM pg_stat_replication_slots", LoadObserver()
     with replicate_meanwhile(db, tmp_path, observer, publication="p") as caught_up:
@@ -70,7 +72,7 @@ def test_a_streamed_transaction_tells_its_partitions(db: Database, tmp_path: Pat
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["it runs", "killed"])
-def test_a_partition_whose_rows_were_applied_is_missed_at_the_next_look(
+def test_a_dropped_partition_whose_rows_were_applied_reloads_the_table(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_killed: bool
 ) -> None:
     """The look finds none of the partition, as it did at the one before; the rows came in between."""
@@ -99,7 +101,7 @@ def test_a_partition_whose_rows_were_applied_is_missed_at_the_next_look(
     assert differences(db, tmp_path) == {}
 
 
-def test_rows_that_wait_for_a_load_are_looked_for_too(db: Database, tmp_path: Path) -> None:
+def test_a_partition_that_is_created_and_emptied_during_a_load_reloads_the_table(db: Database, tmp_path: Path) -> None:
     class Copied(LoadObserver):
         def on_event(self, event: RunEvent) -> None:
             super().on_event(event)
@@ -181,7 +183,7 @@ def test_a_table_that_is_a_partition_for_a_while_is_reloaded(
     assert companion_differences(db18, tmp_path, ["public.root"], TableSettings()) == {}
 
 
-def test_a_table_that_becomes_a_partition_waits_for_the_next_look(db18: Database, tmp_path: Path) -> None:
+def test_changes_of_a_table_that_became_a_partition_wait_for_the_next_refresh(db18: Database, tmp_path: Path) -> None:
     observer = LoadObserver()
     db18.execute(
         "CREATE TABLE root (id int, day int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)",
@@ -202,7 +204,7 @@ def test_a_table_that_becomes_a_partition_waits_for_the_next_look(db18: Database
     assert differences(db18, tmp_path) == {}
 
 
-def test_rows_that_a_filter_leaves_out_do_not_count(db18: Database, tmp_path: Path) -> None:
+def test_rows_outside_the_filter_do_not_hide_truncated_rows(db18: Database, tmp_path: Path) -> None:
     db18.execute(
         "CREATE TABLE root (id int, day int) PARTITION BY RANGE (day)",
         "ALTER TABLE root REPLICA IDENTITY FULL",

@@ -92,7 +92,7 @@ def server(*names: str) -> Server:
     return table
 
 
-def test_a_reading_is_the_truth_or_none() -> None:
+def test_matched_columns_are_the_true_columns_or_unproven() -> None:
     """Few names, and so many of a message's columns look like others."""
     chance, read, refused = random.Random(1), 0, 0
     for _ in range(3000):
@@ -136,7 +136,7 @@ def test_a_reading_is_the_truth_or_none() -> None:
     ],
     ids=["none", "add", "drop", "drop the last", "rename", "add two", "exchange names"],
 )
-def test_one_plain_change_is_read(change) -> None:  # type: ignore[no-untyped-def]
+def test_one_schema_change_is_proven(change) -> None:  # type: ignore[no-untyped-def]
     table = server("id", "a", "b")
     previous, earlier = table.described().table, table.relation()
     change(table)

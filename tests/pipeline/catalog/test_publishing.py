@@ -35,7 +35,7 @@ def names(published: Published) -> list[str]:
     return [str(table) for table in published.tables]
 
 
-def test_it_has_the_tables_with_an_identity_and_names_the_others_once(db: Database) -> None:
+def test_our_publication_has_the_tables_with_an_identity_and_warns_of_the_other_tables_once(db: Database) -> None:
     db.execute(
         "CREATE TABLE keyed (id int PRIMARY KEY)",
         "CREATE TABLE deferred (id int PRIMARY KEY DEFERRABLE)",
@@ -81,7 +81,7 @@ def test_it_has_the_tables_with_an_identity_and_names_the_others_once(db: Databa
     assert ensured(db) == published
 
 
-def test_new_tables_are_added_to_ours_and_nothing_to_that_of_a_user(db: Database) -> None:
+def test_new_tables_are_added_to_our_publication_and_not_to_a_users_publication(db: Database) -> None:
     db.execute("CREATE TABLE one (id int PRIMARY KEY)", "CREATE PUBLICATION theirs FOR TABLE one")
     assert names(ensured(db)) == ["public.one"]
     db.execute("CREATE TABLE two (id int PRIMARY KEY)")
@@ -110,7 +110,7 @@ PARTITIONS = {
 
 
 @pytest.mark.parametrize("statement", PARTITIONS.values(), ids=PARTITIONS)
-def test_a_partition_with_another_identity(db18: Database, statement: str) -> None:
+def test_a_partition_with_another_replica_identity_keeps_its_table_out(db18: Database, statement: str) -> None:
     db18.execute(
         "CREATE TABLE root (id int PRIMARY KEY, other int NOT NULL) PARTITION BY RANGE (id)",
         "CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (10)",
@@ -126,7 +126,7 @@ def test_a_partition_with_another_identity(db18: Database, statement: str) -> No
     assert names(ensured(db18)) == ["public.root"]
 
 
-def test_partitions_whose_changes_are_not_sent(db18: Database) -> None:
+def test_partitions_whose_changes_are_not_sent_keep_their_table_out(db18: Database) -> None:
     db18.execute(
         "CREATE TABLE whole (v int) PARTITION BY RANGE (v)",
         "CREATE TABLE whole1 PARTITION OF whole FOR VALUES FROM (0) TO (10)",
@@ -183,7 +183,7 @@ GENERATED = {
 
 @pytest.mark.parametrize(("columns", "statement", "remedies"), GENERATED.values(), ids=GENERATED)
 @pytest.mark.parametrize("partitioned", [False, True], ids=["a table", "a partition"])
-def test_a_generated_column_that_is_not_sent(
+def test_a_key_with_an_unsent_generated_column_keeps_its_table_out_until_the_remedy(
     db16_and_18: Database, columns: str, statement: str, remedies: tuple[str | None, str | None], partitioned: bool
 ) -> None:
     """The statement in the warning is all that is missing, and the application can write before and after it."""
@@ -244,7 +244,7 @@ WANTED = {
 
 
 @pytest.mark.parametrize(("wanted", "message"), WANTED.values(), ids=WANTED)
-def test_wanted_tables_that_cannot_be_published(db18: Database, wanted: str, message: str) -> None:
+def test_wanted_tables_that_cannot_be_published_are_refused(db18: Database, wanted: str, message: str) -> None:
     db18.execute(
         "CREATE TABLE one (id int PRIMARY KEY)",
         "CREATE TABLE bare (v int)",
@@ -292,7 +292,7 @@ def test_other_options_of_a_publication_that_replicate_created_are_refused(db18:
     assert names(ensured(db18)) == ["public.t"]
 
 
-def test_all_tables_are_fine_in_a_publication_of_a_user(db18: Database) -> None:
+def test_a_users_publication_for_all_tables_has_tables_without_a_key(db18: Database) -> None:
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY)",
         "CREATE TABLE bare (v int)",
@@ -385,7 +385,7 @@ def test_excluded_tables_leave_the_publication_with_a_log_line(db: Database) -> 
         assert "public.parted" in names(ensured(db, excluded=excluded, at_start=False))
 
 
-def test_tables_by_pattern(db18: Database) -> None:
+def test_patterns_select_and_exclude_current_and_later_tables(db18: Database) -> None:
     db18.execute(
         "CREATE SCHEMA sales",
         "CREATE TABLE sales.orders (id int PRIMARY KEY)",

@@ -17,7 +17,7 @@ from tests.postgres.servers import Database
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 8))])
-def test_tables_are_equal_afterwards(db18: Database, tmp_path: Path, seed: int) -> None:
+def test_random_schema_changes_end_with_equal_tables(db18: Database, tmp_path: Path, seed: int) -> None:
     for statement in SETUP.strip().split(";\n"):
         db18.execute(statement)
     db18.execute("CREATE PUBLICATION p FOR TABLE t, u, parts WITH (publish_via_partition_root = true)")

@@ -46,7 +46,9 @@ OFTEN = {
         for name, statement in STATEMENTS.items()
     ],
 )
-def test_nothing_else_happens_afterwards(db18: Database, tmp_path: Path, statement: str) -> None:
+def test_a_schema_change_without_later_changes_ends_with_equal_rows(
+    db18: Database, tmp_path: Path, statement: str
+) -> None:
     for command in TABLES.strip().split(";\n"):
         db18.execute(command.rstrip(";\n"))
     # The tables that become partitions are not published by themselves.
@@ -68,7 +70,9 @@ def test_nothing_else_happens_afterwards(db18: Database, tmp_path: Path, stateme
         for name, case in TYPES.items()
     ],
 )
-def test_a_type_changes_and_no_row_does(db18: Database, tmp_path: Path, statements: str, loads: int) -> None:
+def test_a_changed_enum_or_composite_type_reloads_the_table_if_its_texts_change(
+    db18: Database, tmp_path: Path, statements: str, loads: int
+) -> None:
     """The texts of rows change on the server, which sends nothing, and keeps the table's file."""
     for statement in TYPED.strip().split(";\n"):
         db18.execute(statement)
@@ -229,7 +233,7 @@ def test_a_renamed_table_is_followed_under_its_new_name(
     assert loading.loads == 0
 
 
-def test_a_table_that_is_renamed_during_a_look_is_followed(
+def test_a_table_that_is_renamed_during_a_refresh_is_followed(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db18.execute(

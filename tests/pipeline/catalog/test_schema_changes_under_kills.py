@@ -90,7 +90,7 @@ def cases() -> list[Any]:
 
 
 @pytest.mark.parametrize(("statements", "moment", "with_rows", "kept"), cases())
-def test_it_is_followed(
+def test_schema_changes_at_each_kill_end_with_equal_rows(
     db18: Database,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -151,7 +151,7 @@ def test_it_is_followed(
     } == dict.fromkeys(tables, "equal")
 
 
-def test_rows_of_a_renamed_table_stay_its_own_where_a_new_one_has_its_name(
+def test_a_renamed_table_keeps_its_rows_beside_a_new_table_of_its_old_name(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a kill the old checkpoint has the renamed table in the folder where the new one is."""

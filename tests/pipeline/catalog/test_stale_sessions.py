@@ -47,7 +47,7 @@ def compare_while_more_comes(db: Database, storage: Path, caught_up: Callable[[]
 @pytest.mark.thorough
 @pytest.mark.parametrize("version", ["14.17", "16.8"])
 @pytest.mark.parametrize("is_ours", [True, False], ids=["our publication", "a user's publication"])
-def test_a_table_that_is_published_while_a_transaction_which_has_written_it_is_open(
+def test_a_table_published_during_an_open_transaction_that_wrote_it_loses_no_row(
     tmp_path: Path, version: str, is_ours: bool
 ) -> None:
     with start_server_of(version) as db, closing(db.writer()) as writer:
@@ -74,7 +74,7 @@ def test_a_table_that_is_published_while_a_transaction_which_has_written_it_is_o
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("version", ["14.23"])
-def test_partitions_that_are_attached_and_detached(tmp_path: Path, version: str) -> None:
+def test_attached_and_detached_partitions_lose_no_row(tmp_path: Path, version: str) -> None:
     with start_server_of(version) as db:
         db.execute(
             "CREATE TABLE root (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
@@ -99,7 +99,7 @@ def test_partitions_that_are_attached_and_detached(tmp_path: Path, version: str)
 WALSENDER = "SELECT active_pid FROM pg_replication_slots WHERE NOT temporary"
 
 
-def test_loads_wait_for_a_new_session_of_such_a_server(
+def test_loads_from_a_server_with_stale_sessions_wait_for_a_new_session(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One session is enough for all tables that are wanted at once, and for later batches."""
@@ -134,7 +134,7 @@ def test_which_servers_have_stale_sessions(version: str, expected: tuple[bool, b
     assert (has_stale_sessions(connection), loses_new_tables(connection)) == expected
 
 
-def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Database) -> None:
+def test_a_receiver_resumes_at_the_checkpoint_and_not_at_the_slot(db18: Database) -> None:
     """After a crash of the server the slot may be at an earlier position, which was decoded already."""
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     slot = create_slot(db18.connection, "s")

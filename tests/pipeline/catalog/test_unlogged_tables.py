@@ -89,7 +89,9 @@ CASES = {
 @pytest.mark.parametrize(
     "published", ["ALL TABLES", pytest.param("TABLES IN SCHEMA public", marks=pytest.mark.thorough)]
 )
-def test_unlogged_for_a_while(db16_and_18: Database, tmp_path: Path, published: str, is_running: bool) -> None:
+def test_tables_that_were_unlogged_for_a_while_end_with_equal_rows(
+    db16_and_18: Database, tmp_path: Path, published: str, is_running: bool
+) -> None:
     db = db16_and_18
     cases = {f"t{number}": case for number, case in enumerate(CASES.items())}
     for table, (_, case) in cases.items():

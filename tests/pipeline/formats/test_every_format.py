@@ -181,7 +181,7 @@ def test_partition_values_survive(place: Place) -> None:
     assert same(opened, stored)
 
 
-def test_constants_survive(place: Place) -> None:
+def test_constants_of_file_partitions_survive(place: Place) -> None:
     """Other programs leave out the columns of partitions, where these are columns."""
     (file,) = place.files(range(3))
     if place.abilities.hides_partitions:
@@ -339,7 +339,7 @@ def test_a_second_writer_is_refused(place: Place) -> None:
     assert place.ids(place.open()) == [0, 1, 2]
 
 
-def test_commits_are_distinguished(place: Place) -> None:
+def test_each_commit_has_its_own_identity(place: Place) -> None:
     stored = place.replace()
     heads = [stored.head]
     for lsn in (1000, 1001):
@@ -521,7 +521,7 @@ FAULTS: dict[str, tuple[Callable[[StoredTable], None], Callable[[Place], None]]]
     "vectors": (forgetting(vector=None), test_marked_rows_survive),
     "vectors of a renamed table": (forgetting(vector=None), test_a_renamed_table_has_the_same_files),
     "partitions": (forgetting(partition=()), test_partition_values_survive),
-    "constants": (forgetting(constants=()), test_constants_survive),
+    "constants": (forgetting(constants=()), test_constants_of_file_partitions_survive),
     "statistics": (forgetting(statistics=Statistics()), test_statistics_survive),
     "positions": (forget_positions, test_positions_survive),
     "positions of a load": (forget_positions, test_a_load_replaces_the_table_once),

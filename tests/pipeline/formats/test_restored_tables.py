@@ -145,7 +145,7 @@ def delete_rows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("commits", [[compact], [delete_rows, compact, compact]], ids=len)
-def test_commits_of_others_after_a_restore_do_not_hide_it(
+def test_a_restore_is_detected_after_commits_of_other_programs(
     db18: Database, tmp_path: Path, commits: list[Callable[[Path], None]]
 ) -> None:
     """The version is what the checkpoint says, or later, and the commit of that version is another one."""

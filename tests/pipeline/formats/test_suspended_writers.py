@@ -98,7 +98,7 @@ def after_next_create(monkeypatch: pytest.MonkeyPatch, action: Callable[[], obje
 
 
 @pytest.mark.parametrize("at", ["before the commit", "in the commit"])
-def test_a_version_whose_name_was_deleted_is_not_made_again(
+def test_a_version_whose_name_was_deleted_is_not_created_again(
     format: FormatName, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
@@ -141,7 +141,7 @@ def test_a_commit_to_a_table_that_was_dropped_and_recreated_is_taken_back(tmp_pa
 
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["names stay", "names go"])
-def test_a_commit_that_another_process_went_on_from_stays(
+def test_a_commit_that_another_process_built_on_stays(
     format: FormatName, keeps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
@@ -160,7 +160,7 @@ def test_a_commit_that_another_process_went_on_from_stays(
     assert ids_at(storage) == [*range(6), *range(2000, 2020), 5000]
 
 
-def test_a_load_of_a_process_that_slept_replaces_no_rows(format: FormatName, tmp_path: Path) -> None:
+def test_a_load_of_a_suspended_process_replaces_no_rows(format: FormatName, tmp_path: Path) -> None:
     storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, format)
     commit_many(storage, format)
@@ -170,7 +170,7 @@ def test_a_load_of_a_process_that_slept_replaces_no_rows(format: FormatName, tmp
     assert ids_at(storage) == [*range(2000, 2020)]
 
 
-def test_the_hint_never_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_hint_never_names_an_earlier_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, "iceberg")
     insert(stored, 1000, range(3))
@@ -245,7 +245,7 @@ def test_versions_that_are_deleted_while_a_table_is_opened_are_not_missed(
     assert reopened(storage, "iceberg").applied(APP) == Lsn(2019)
 
 
-def test_a_version_whose_name_was_deleted_in_an_object_store_is_not_made_again(format: FormatName) -> None:
+def test_a_version_whose_name_was_deleted_in_an_object_store_is_not_created_again(format: FormatName) -> None:
     store = Store()
     try:
         storage = Storage("s3://lake/shop", store.options, limits=EARLY_UPKEEP)

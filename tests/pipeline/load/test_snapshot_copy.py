@@ -172,7 +172,7 @@ def test_a_load_has_the_published_rows(db: Database, tmp_path: Path, name: str, 
     assert rows_of(tmp_path, loaded) == server_rows(db, query)
 
 
-def test_a_server_without_ranges_of_places_is_read_in_parts_too(
+def test_a_server_without_ranges_of_row_addresses_is_read_in_parts_too(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before PostgreSQL 14 a range would read the whole file: rows are looked up by their destinations."""
@@ -433,7 +433,7 @@ def test_a_transaction_that_keeps_the_first_slot_waiting_is_named_too(
         db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
-def test_estimates_without_statistics(db18: Database, tmp_path: Path) -> None:
+def test_rows_are_estimated_without_statistics(db18: Database, tmp_path: Path) -> None:
     make = "CREATE TABLE {} (id int PRIMARY KEY, a int, v text) WITH (autovacuum_enabled = false)"
     fill = "INSERT INTO {} SELECT i, i, repeat('x', 20) FROM generate_series(1, 20000) AS i"
     for name in ("empty", "fresh", "known", "grown"):
@@ -451,7 +451,7 @@ def test_estimates_without_statistics(db18: Database, tmp_path: Path) -> None:
     assert 38000 < heard.estimates["grown"] < 42000
 
 
-def test_a_table_that_somebody_alters_holds_up_no_other(db18: Database, tmp_path: Path) -> None:
+def test_a_table_that_is_being_altered_delays_no_other_table(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
     with replicate_meanwhile(db18, tmp_path) as caught_up:
         caught_up()
@@ -466,7 +466,7 @@ def test_a_table_that_somebody_alters_holds_up_no_other(db18: Database, tmp_path
 
 
 @pytest.mark.parametrize("is_ahead", [False, True], ids=["the stream is behind the copy", "the stream is ahead"])
-def test_changes_during_a_load_are_there_once(
+def test_changes_during_a_load_are_applied_once(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ahead: bool
 ) -> None:
     """Each change counts with the copy or with the stream, whichever of them is ahead; the stream has all of them."""
@@ -556,9 +556,7 @@ def test_a_rate_is_limited_with_few_sleeps(clock: list[float], monkeypatch: pyte
     assert len(sleeps) <= 100
 
 
-def test_a_table_that_has_the_name_of_another_one_at_the_snapshot_is_tried_again(
-    db18: Database, tmp_path: Path
-) -> None:
+def test_a_table_whose_name_another_table_has_at_the_snapshot_is_retried(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE a (id int)", "CREATE TABLE b (id int)", "CREATE PUBLICATION p FOR TABLE a, b")
     snapshot_copy = loading(db18, tmp_path)
     oid = int(str(db18.value("SELECT 'a'::regclass::oid::bigint")))

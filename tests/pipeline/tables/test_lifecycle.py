@@ -95,7 +95,7 @@ def test_listed_transitions_happen_and_all_other_transitions_are_refused(source:
         assert table.phase is phase
 
 
-def test_a_mistake_stops_its_table_alone() -> None:
+def test_a_refused_transition_is_an_error_of_its_table_alone() -> None:
     with pytest.raises(LifecycleError) as raised:
         Table(TableName("public", "t"), "public/t", 1).move(data(Phase.HELD, ""))
     assert is_table_error(raised.value)
@@ -105,7 +105,7 @@ def test_a_mistake_stops_its_table_alone() -> None:
         assert (phase, Phase.QUEUED) in TRANSITIONS
 
 
-def test_random_lives_end_only_where_a_table_is_left() -> None:
+def test_random_transitions_end_only_in_unpublished() -> None:
     chance = random.Random(7)
     for _ in range(200):
         table, seen = Table(TableName("public", "t"), "public/t", 1), [Phase.OPENING]
@@ -122,7 +122,7 @@ def test_random_lives_end_only_where_a_table_is_left() -> None:
         assert Phase.OPENING not in seen[1:]
 
 
-def test_another_phase_ends_the_work_of_the_one_before_and_what_waited_in_it() -> None:
+def test_a_new_phase_ends_the_work_and_drops_the_unproven_changes_of_the_previous_phase() -> None:
     table, is_catching_up, saw = table_in(Phase.QUEUED), threading.Event(), list[bool]()
     work = CatchUp(None, TableLoad("public/t", "because"))
 
@@ -155,7 +155,7 @@ def test_the_data_of_a_phase_is_only_taken_in_that_phase() -> None:
     assert table.phase.name is Phase.FOLLOWING
 
 
-def test_the_page_shows_the_transitions_of_now() -> None:
+def test_the_page_shows_the_current_transitions() -> None:
     page = (ROOT / "docs/explanation/lifecycle.md").read_text("utf-8")
     assert page == lifecycle.page(), "run python -m logicalrep.pipeline.tables.lifecycle docs/explanation/lifecycle.md"
     drawn = set(re.findall(r"(?m)^    ([A-Z_]+) --> ([A-Z_]+): \w", page))

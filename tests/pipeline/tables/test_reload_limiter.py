@@ -41,7 +41,7 @@ def test_the_third_load_for_one_reason_waits_also_of_one_partition(tmp_path: Pat
     assert counts.add("public/t", "attached", (7,)) is None
 
 
-def test_pauses_double_up_to_an_hour_and_end_after_two_quiet_ones(tmp_path: Path, clock: list[float]) -> None:
+def test_pauses_double_up_to_an_hour_and_end_after_two_quiet_hours(tmp_path: Path, clock: list[float]) -> None:
     counts, pauses = ReloadLimiter(Storage(str(tmp_path))), []
     for _ in range(12):
         begin = counts.add("public/t", "changed")
@@ -55,7 +55,7 @@ def test_pauses_double_up_to_an_hour_and_end_after_two_quiet_ones(tmp_path: Path
     assert counts.add("public/t", "changed") is None
 
 
-def test_a_clock_that_was_set_back_lets_no_load_wait_for_longer(tmp_path: Path, clock: list[float]) -> None:
+def test_a_clock_that_was_set_back_prolongs_no_pause(tmp_path: Path, clock: list[float]) -> None:
     counts = ReloadLimiter(Storage(str(tmp_path)))
     for _ in range(3):
         counts.add("public/t", "changed")

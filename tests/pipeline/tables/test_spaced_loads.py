@@ -124,7 +124,7 @@ WORKLOADS: dict[Callable[[Connection, int], None], str] = {
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.__name__)
 @pytest.mark.usefixtures("busy_cores")
-def test_a_workload_that_needs_many_loads_ends_right(
+def test_postponed_loads_of_a_workload_end_with_equal_rows(
     db18: Database,
     tmp_path: Path,
     workload: Callable[[Connection, int], None],

@@ -326,7 +326,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("statements_", OPTIONS.values(), ids=OPTIONS)
-def test_a_publication_that_left_changes_out_loads_all_tables_with_one_line(
+def test_a_publication_that_left_changes_out_reloads_all_tables_with_one_log_line(
     db18: Database, tmp_path: Path, statements_: str
 ) -> None:
     names = ["a", "b", "c"]
@@ -340,7 +340,7 @@ def test_a_publication_that_left_changes_out_loads_all_tables_with_one_line(
     assert companion_differences(db18, tmp_path, [f"public.{name}" for name in names], TableSettings()) == {}
 
 
-def test_the_third_load_for_one_reason_waits_and_leaves_nothing_wrong(
+def test_the_third_load_for_one_reason_waits_and_ends_with_equal_rows(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db18.execute("CREATE TABLE a (id int PRIMARY KEY, v int)", "CREATE TABLE b (id int PRIMARY KEY)")
@@ -405,7 +405,7 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_cont
     assert observer.names == []
 
 
-def test_a_locked_table_keeps_no_other_one_from_being_followed(db18: Database, tmp_path: Path) -> None:
+def test_a_locked_table_blocks_no_other_table(db18: Database, tmp_path: Path) -> None:
     create_two_tables(db18)
     observer = CopyNames()
     with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up, closing(db18.writer()) as other:

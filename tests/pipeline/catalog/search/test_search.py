@@ -68,20 +68,20 @@ def loads_of_plain_changes(played: list[History], result: Outcome) -> dict[str, 
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (3, 4, 5, 6))])
-def test_tables_end_as_the_servers(seed: int) -> None:
+def test_random_schedules_end_with_the_servers_rows(seed: int) -> None:
     search(schedule(seed))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("version", OLDEST_AND_MIDDLE)
-def test_tables_of_old_minors_end_as_the_servers(version: str) -> None:
+def test_random_schedules_of_old_minors_end_with_the_servers_rows(version: str) -> None:
     # Column lists and row filters exist since 15, and 15.0 does not send what the lists say.
     has_lists = version != "15.0" and not version.startswith(("13.", "14."))
     search(replace(schedule(1 if has_lists else 4), version=version))
 
 
 @pytest.mark.skipif(not MINUTES, reason="SEARCH has the minutes")
-def test_tables_end_as_the_servers_for_minutes() -> None:
+def test_random_schedules_end_with_the_servers_rows_for_minutes() -> None:
     end = time.monotonic() + 60 * MINUTES
     for seed in count(SEED):
         search(schedule(seed, phases=2 + seed % 4))
@@ -91,7 +91,7 @@ def test_tables_end_as_the_servers_for_minutes() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_what_is_wrong_without_a_mend_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_finds_each_disabled_safeguard(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTATIONS[name](monkeypatch)
     for seed in range(1, 1 + _BATCHES):
         wanted = Schedule(seed, phases=3, changes_publication=seed == 3, has_schemas=seed == 6, kinds=DOWN)

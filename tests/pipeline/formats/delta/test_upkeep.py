@@ -106,7 +106,9 @@ TABLES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("files", "rows", "value"), TABLES.values(), ids=TABLES)
-def test_merging_settles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, rows: int, value: str) -> None:
+def test_merging_ends_after_each_row_is_written_about_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, rows: int, value: str
+) -> None:
     """Also where files are small on the disk, and cannot be fewer."""
     limits = Limits(file_rows=1000, file_bytes=100_000)
     storage = Storage(str(tmp_path), limits=limits)
@@ -133,7 +135,7 @@ def test_merging_settles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files:
     assert not merge_next(reopened(storage), SequentialEngine())
 
 
-def test_another_program_keeps_the_old_versions_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vacuum_of_another_program_keeps_the_retained_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     nanoseconds = time.time_ns()
@@ -191,7 +193,7 @@ def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(tmp_
     assert rows_at(storage) == history.truth()
 
 
-def test_files_of_commits_that_were_never_made_go_once_they_are_old(tmp_path: Path) -> None:
+def test_old_files_without_a_commit_are_deleted(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))

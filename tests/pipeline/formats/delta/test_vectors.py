@@ -34,7 +34,7 @@ APP = "logicalrep/1/1/x"
 ROWS = 20_000
 
 
-def test_the_descriptors_of_the_protocols_page() -> None:
+def test_descriptors_equal_the_examples_of_the_protocol() -> None:
     """The examples of "Deletion Vector Descriptor Schema"; the bytes of the inline one are of another, older form."""
     inline = {
         "storageType": "i",
@@ -164,7 +164,7 @@ def test_readers_return_the_current_rows(log: DeltaLog, tmp_path: Path, has_chec
     assert as_dict(read_delta(folder)) == expected() | {id_: ("at 1003", f"big {id_}") for id_ in range(3)}
 
 
-def test_readers_that_cannot_read_them_refuse(log: DeltaLog, tmp_path: Path) -> None:
+def test_readers_without_vectors_refuse_the_table(log: DeltaLog, tmp_path: Path) -> None:
     folder = str(tmp_path / "public/t")
     reader = DeltaTable(folder)
     with_pyarrow = partial(polars.read_delta, folder, use_pyarrow=True)
@@ -175,7 +175,7 @@ def test_readers_that_cannot_read_them_refuse(log: DeltaLog, tmp_path: Path) -> 
     assert reader.count() > ROWS
 
 
-def test_files_of_vectors_go_in_time(log: DeltaLog, tmp_path: Path) -> None:
+def test_files_of_old_vectors_are_deleted(log: DeltaLog, tmp_path: Path) -> None:
     folder = tmp_path / "public/t"
     (first,) = folder.glob("deletion_vector_*.bin")
     update(log, 1004, range(10_000, 20_000, 3))
@@ -202,7 +202,7 @@ def test_another_program_merges_files_with_marked_rows(log: DeltaLog, tmp_path: 
     assert as_dict(read_delta(folder)) == expected() | {id_: ("at 1003", f"big {id_}") for id_ in range(3)}
 
 
-def test_a_damaged_vector_is_found(log: DeltaLog, tmp_path: Path) -> None:
+def test_a_damaged_vector_is_an_error(log: DeltaLog, tmp_path: Path) -> None:
     (path,) = (tmp_path / "public/t").glob("deletion_vector_*.bin")
     data = bytearray(path.read_bytes())
     data[-7] ^= 1

@@ -79,7 +79,7 @@ def reopened(storage: Storage) -> StoredTable:
 
 
 @pytest.mark.parametrize("hint", ["1", "2", "99", "", "no number", None])
-def test_the_hint_of_the_last_version_is_only_a_hint(tmp_path: Path, hint: str | None) -> None:
+def test_the_last_version_is_found_whatever_the_hint_says(tmp_path: Path, hint: str | None) -> None:
     storage = Storage(str(tmp_path))
     stored = new_table(storage)
     insert(stored, 1000, range(3))
@@ -144,7 +144,7 @@ def test_marked_rows_are_positions_in_one_small_file_of_a_commit(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path) -> None:
+def test_upkeep_deletes_old_snapshots_and_their_own_files(tmp_path: Path) -> None:
     limits = Limits(snapshots=20, upkeep_versions=10)
     storage = Storage(str(tmp_path), limits=limits)
     stored = new_table(storage)
@@ -179,7 +179,7 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_versions_whose_files_went_for_want_of_room_are_forgotten(tmp_path: Path) -> None:
+def test_versions_whose_files_were_deleted_for_room_are_forgotten(tmp_path: Path) -> None:
     limits = Limits(retained_bytes=50_000, retained_factor=0, upkeep_versions=5)
     storage = Storage(str(tmp_path), limits=limits)
     stored, previous_data, kept = new_table(storage), b"", []
@@ -198,7 +198,7 @@ def test_versions_whose_files_went_for_want_of_room_are_forgotten(tmp_path: Path
     assert stored.version - limits.metadata_versions - limits.upkeep_versions > 40
 
 
-def test_a_file_that_is_noted_twice_is_deleted_once(tmp_path: Path) -> None:
+def test_a_removed_file_that_is_recorded_twice_is_deleted_once(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     storage.write("public/t/a", b"x")
     removed = removed_files.RemovedFiles(storage, "public/t")

@@ -143,7 +143,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         yield Place(Storage(str(tmp_path / "lake"), limits=limits), catalog, monkeypatch)
 
 
-def test_there_is_nothing_before_the_first_commit(place: Place) -> None:
+def test_a_table_has_no_version_before_its_first_commit(place: Place) -> None:
     process = place.process()
     assert (process.last, process.versions.find(1), process.follow()) == (None, None, LaterCommits(None))
     version = process.commit()
@@ -208,7 +208,7 @@ def test_a_commit_of_many_at_once_has_one_winner(place: Place) -> None:
     assert place.last().number == 2
 
 
-def test_a_process_that_slept_makes_no_version(place: Place) -> None:
+def test_a_suspended_process_creates_no_version(place: Place) -> None:
     """Upkeep has removed the versions after the process's last known version."""
     place.process().commit()
     slept, other = place.process("slept"), place.process("other")
@@ -295,7 +295,7 @@ def test_a_dropped_table_is_reported(place: Place) -> None:
 # Upkeep
 
 
-def test_upkeep_leaves_what_is_needed_and_what_reading_the_past_takes(place: Place) -> None:
+def test_upkeep_keeps_the_files_of_current_and_past_versions(place: Place) -> None:
     process = place.process()
     committed = process.commit_many(14)
     needed = process.versions.find_needed()

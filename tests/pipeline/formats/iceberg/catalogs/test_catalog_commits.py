@@ -126,7 +126,7 @@ def test_a_commit_without_an_answer_is_applied_once(catalog: CatalogOfTests, is_
     assert open_table(catalog.open()).applied(APP) == Lsn(1001)
 
 
-def test_a_commit_whose_answer_cannot_be_looked_for_is_found_before_files_go(
+def test_a_commit_without_an_answer_is_found_before_its_files_are_deleted(
     catalog: CatalogOfTests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = new_table(catalog.open())
@@ -169,7 +169,7 @@ def test_a_second_writer_is_refused(catalog: CatalogOfTests) -> None:
 
 
 @pytest.mark.parametrize("is_made", [True, False], ids=["after the commit", "before it"])
-def test_a_process_is_killed_between_its_files_and_the_next_step(
+def test_a_kill_between_the_files_and_the_commit_leaves_a_usable_table(
     catalog: CatalogOfTests, is_made: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = new_table(catalog.open())
@@ -307,7 +307,7 @@ def test_commits_of_other_programs_are_reported(sqlite: CatalogOfTests) -> None:
         insert(stored, 2004, range(6, 7))
 
 
-def test_old_snapshots_and_files_that_nobody_needs_go(
+def test_upkeep_deletes_old_snapshots_and_unneeded_files(
     sqlite: CatalogOfTests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     sqlite = sqlite.with_limits(Limits(snapshots=20, upkeep_versions=5))

@@ -41,7 +41,7 @@ def create(tables: IcebergTables, folder: str) -> None:
 
 
 @pytest.mark.parametrize("are_processes", [True, False], ids=["processes", "threads"])
-def test_a_namespace_that_two_create(
+def test_two_processes_can_create_one_namespace_at_once(
     sql_catalog: CatalogOfTests, monkeypatch: pytest.MonkeyPatch, are_processes: bool
 ) -> None:
     """Both look for the namespace, and look again, before either creates it."""
@@ -62,7 +62,9 @@ def test_a_namespace_that_two_create(
     assert all(sql_catalog.open().open(folder) is not None for folder in folders)
 
 
-def test_a_table_that_two_create(sql_catalog: CatalogOfTests, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_processes_that_create_one_table_one_is_refused(
+    sql_catalog: CatalogOfTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both look for the table before either creates it: one of them is a second writer."""
     load_table, barrier = SqlCatalog.load_table, Barrier(2)
 
@@ -83,7 +85,7 @@ def test_a_table_that_two_create(sql_catalog: CatalogOfTests, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("foreign", [TABLES[:1], TABLES[1:], [*TABLES]], ids=["first", "second", "one after another"])
-def test_an_empty_catalog_that_two_start_with(sql_catalog: CatalogOfTests, foreign: list[str]) -> None:
+def test_two_processes_can_start_with_an_empty_catalog(sql_catalog: CatalogOfTests, foreign: list[str]) -> None:
     """Another process creates the catalog's own tables after this one has looked for them."""
     metadata, remaining = SqlCatalogBaseTable.metadata, [*foreign]
 
