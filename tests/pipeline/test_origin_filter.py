@@ -41,7 +41,7 @@ def test_changes_of_other_origins_are_left_out_and_loads_copy_all(db16_and_18: D
             db.execute("INSERT INTO t VALUES (5, 'local')", "UPDATE t SET v = 'local' WHERE id = 1")
             replicate_once(db, tmp_path, table_settings=NONE)
             assert ids(tmp_path) == [1, 2, 5]
-            # The row to be changed is not there.
+            # The row to change is missing.
             db.execute("UPDATE t SET v = 'local' WHERE id = 3")
             replicate_once(db, tmp_path, table_settings=NONE)
             assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}

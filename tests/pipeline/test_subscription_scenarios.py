@@ -12,7 +12,7 @@ PostgreSQL's file              where it is tested here, or why it does not conce
 004_sync                       `new_tables`; a copy that fails and is tried again: `test_load_queue`, `test_snapshot_copy`
 005_encoding                   `test_other_character_sets`
 006_rewrite                    `rewrites`
-007_ddl                        commands for subscriptions; publications that are not there: `test_publishing`
+007_ddl                        commands for subscriptions; missing publications: `test_publishing`
 008_diff_schema                `rewrites`, for columns that get another type; a copy has the server's columns
 009_matviews                   `materialized`
 010_truncate                   `truncates`
@@ -177,7 +177,7 @@ def differences(db: Database, storage: Path, scenarios: Iterable[Scenario]) -> d
                     continue
                 folder = storage / table.replace(".", "/")
                 if not (folder / "_delta_log").exists():
-                    mistakes[table] = "it is not there"
+                    mistakes[table] = "the table is missing"
                     continue
                 query = sql.SQL(scenario.query(name))
                 expected, stored = query_rows(connection, query), delta_rows(str(folder))

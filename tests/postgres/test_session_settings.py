@@ -56,7 +56,7 @@ HARMLESS = {
     "default_tablespace": "for CREATE TABLE",
     "default_toast_compression": "for CREATE TABLE",
     "default_with_oids": "for CREATE TABLE",
-    "temp_tablespaces": "for temporary files; a tablespace that is not there is passed over",
+    "temp_tablespaces": "for temporary files; a missing tablespace is passed over",
     "event_triggers": "a publication's DDL runs them, as anybody's",
     "session_replication_role": "for triggers of rows that are written",
     "file_copy_method": "for CREATE DATABASE",

@@ -26,7 +26,7 @@ from tests.waiting import eventually
 
 
 def of_database(parent: subprocess.Popen[str], name: str) -> int | None:
-    """Return the process of a database; None if it is not there."""
+    """Return the process of a database; None without a process."""
     listing = subprocess.run(["ps", "-wweo", "pid,ppid,stat,args"], capture_output=True, text=True, check=True).stdout
     for line in listing.splitlines()[1:]:
         pid, ppid, state, arguments = line.split(None, 3)

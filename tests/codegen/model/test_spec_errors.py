@@ -1088,7 +1088,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ["spec/shop/row.yaml:2:3: Row has no 'ref'", "spec/shop/row.yaml:2:3: a key must be a text"],
     ),
     # Files
-    "a file that is listed and is not there": (
+    "a file that is listed and missing": (
         PROTOCOL,
         "files: [row, stream]",
         "files: [row, stream, other]",

@@ -236,7 +236,7 @@ def test_a_publication_sends_generated_columns_from_the_start_where_a_table_need
 
 
 WANTED = {
-    "a table that is not there": ("absent", "there is no such table"),
+    "a missing table": ("absent", "there is no such table"),
     "a partition": ("leaf", "public.leaf is a partition, which is replicated with public.root: name public.root"),
     "a view": ("seen", r"does not carry views \(public.seen\)"),
     "a table without a key": ("bare", r"run ALTER TABLE public\.bare REPLICA IDENTITY FULL"),

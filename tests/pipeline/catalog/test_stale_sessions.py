@@ -89,7 +89,7 @@ def test_attached_and_detached_partitions_lose_no_row(tmp_path: Path, version: s
             db.execute("ALTER TABLE root ATTACH PARTITION leaf FOR VALUES FROM (1000) TO (2000)")
             eventually(lambda: "public.leaf" not in State.read(Storage(str(tmp_path))).tables)
             compare_while_more_comes(db, tmp_path, caught_up, "public.root")
-            db.execute("ALTER TABLE root DETACH PARTITION leaf", "INSERT INTO leaf VALUES (5000, 'no part any more')")
+            db.execute("ALTER TABLE root DETACH PARTITION leaf", "INSERT INTO leaf VALUES (5000, 'no partition')")
             eventually(lambda: "public.leaf" in State.read(Storage(str(tmp_path))).tables)
             db.execute("DELETE FROM leaf WHERE id < 1600")
             caught_up()

@@ -41,7 +41,7 @@ from tests.postgres.servers import Database
 from tests.waiting import eventually
 
 NONE = TableState("", None, Lsn(0), None, 0)
-"""The state of a table that is not there."""
+"""The state of a missing table."""
 KEY = "a key for tests, and for them alone"
 USERS = TableName("public", "users")
 MASKS: dict[str, Any] = {"masked": {"email": "hashed", "phone": "nulled", "big": "hashed"}, "left_out": ["secret"]}

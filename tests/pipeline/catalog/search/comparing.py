@@ -33,7 +33,7 @@ def difference(stored: Stored, folder: Path, expected: Expected) -> str:
     """Return how a copy differs from what is expected, now or in an earlier version; an empty text if it does not."""
     versions = stored.versions(folder)
     if not versions:
-        return "it is not there"
+        return "the table is missing"
     settings, last = expected.settings, versions[-1]
     # Another table may have had this name.
     versions = [version for version in versions if version.described["oid"] == last.described["oid"]]

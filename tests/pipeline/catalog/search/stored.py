@@ -39,7 +39,7 @@ class Stored:
     files: dict[Path, list[Row]] = field(default_factory=dict)
 
     def versions(self, folder: Path) -> list[Version]:
-        """Return the versions of a table, the last one at the end; none if it is not there."""
+        """Return the versions of a table, the last one at the end; none if it is missing."""
         return self._of_metadata(folder) if (folder / "metadata").is_dir() else self._of_log(folder)
 
     def _of_metadata(self, folder: Path) -> list[Version]:

@@ -54,7 +54,7 @@ class Context:
         return self.taken[action.__code__]
 
     def next(self) -> int:
-        """Return a number that was not there before."""
+        """Return a number that is unique in the history."""
         self.number += 1
         return self.number
 

@@ -46,7 +46,7 @@ def jars() -> str:
     """Return the class path of the catalog, once it is in build/."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
-            pytest.skip(f"{program} is not there, so that Iceberg's own REST catalog does not run")
+            pytest.skip(f"{program} is missing, so that Iceberg's own REST catalog does not run")
     if not list(_JARS.glob("iceberg-open-api-*.jar")) and subprocess.run(_FETCH, capture_output=True).returncode:
         pytest.skip("Maven cannot fetch Iceberg's own REST catalog here")
     return f"{_JARS}/*"
