@@ -22,6 +22,9 @@ _MAGIC = struct.pack("<I", 1681511377)
 _FRAME = struct.Struct(">I")
 """The length before a vector in a file, and the checksum behind it."""
 
+_LEAST_SIZE, _ROW_SIZE = 256, 64
+"""The most bytes of an empty vector, and the most bytes of a row: the row's own container has 20 bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class VectorLocation:
@@ -62,6 +65,12 @@ class DeletionVector:
         bitmap = BitMap64(rows.astype(np.uint64))
         bitmap.run_optimize()
         return cls(len(bitmap), _MAGIC + bitmap.serialize())
+
+    def check(self, rows: int) -> None:
+        """Raise ValueError for a vector that a file of `rows` rows cannot have: few bytes may name billions of rows."""
+        size = len(self.data) if self.location is None else self.location.size
+        if not 0 <= self.count <= rows or size > _LEAST_SIZE + _ROW_SIZE * self.count:
+            raise ValueError(f"a deletion vector has {self.count} rows in {size} bytes, of a file of {rows} rows")
 
     def read(self, storage: Storage, folder: str) -> NDArray[np.uint64]:
         """Return the rows' numbers in ascending order.

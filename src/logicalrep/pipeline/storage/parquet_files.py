@@ -7,7 +7,7 @@ https://github.com/apache/arrow/issues/34314 and https://github.com/apache/arrow
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO
 
 import pyarrow as pa
@@ -53,3 +53,7 @@ class ParquetFile:
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows of the given columns, None for all columns. Raises pyarrow.ArrowInvalid for damaged data."""
         return self._file.read(columns, use_threads=self._is_of_disk)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of the given columns, few at a time. Raises pyarrow.ArrowInvalid for damaged data."""
+        yield from self._file.iter_batches(columns=columns, use_threads=self._is_of_disk)

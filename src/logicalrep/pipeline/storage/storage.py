@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -172,6 +172,10 @@ class Storage:
                 reason = f"it lacks {error}" if isinstance(error, KeyError) else first_line(error)
             raise MalformedFileError(f"{self.uri_of(path)} is damaged: {reason}") from None
 
+    def decoding(self, path: str) -> AbstractContextManager[None]:
+        """Replace errors of a library that decodes a file by MalformedFileError with the file's name."""
+        return decoding(self.uri_of(path))
+
     @contextmanager
     def open(self, path: str, size: int, *, few: bool = False) -> Iterator[IO[bytes]]:
         """Open a file of a known size for reading at any position; `few` announces that the caller reads little.
@@ -274,6 +278,22 @@ class Storage:
 
     def _description(self, error: BaseException) -> str:
         return without_secrets(first_line(error), secrets_of(self.storage_options))
+
+
+@contextmanager
+def decoding(name: str) -> Iterator[None]:
+    """Replace errors of a library that decodes damaged bytes by MalformedFileError with a name.
+
+    Libraries raise any error for damaged bytes, even SystemError and MemoryError. Errors of replicate, of an object
+    store and of the operating system pass.
+    """
+    try:
+        yield
+    except Exception as error:
+        is_of_system = isinstance(error, OSError) and error.errno is not None
+        if isinstance(error, (LogicalRepError, BaseError)) or is_of_system:
+            raise
+        raise MalformedFileError(f"{name} is damaged: {first_line(error)}") from None
 
 
 def _refuse_percent_codes(uri: str, path: str) -> None:

@@ -210,6 +210,8 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
             logged_path=None if row["path"] == path else row["path"],
         )
         file = file if rows is not None else replace(file, rows=count_rows(storage, folder, file))
+        if file.vector is not None:
+            file.vector.check(file.rows)
         yield _with_partition(file, table, row, is_own=is_own)
     if vectors:
         raise ValueError(f"it has deletion vectors of files that the table does not have: {', '.join(vectors)}")

@@ -7,6 +7,7 @@ Protocol.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,9 +28,12 @@ class LoggedCommit:
     @classmethod
     def of(cls, data: bytes) -> Self:
         try:
-            actions: list[dict[str, Any]] = [json.loads(line) for line in data.splitlines() if line.strip()]
-        except ValueError:
+            return cls._of_actions([json.loads(line) for line in data.splitlines() if line.strip()])
+        except (ValueError, AttributeError, TypeError, RecursionError):
             return cls("a commit", None, False, "its log has a commit that cannot be read")
+
+    @classmethod
+    def _of_actions(cls, actions: Sequence[dict[str, Any]]) -> Self:
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         operation, engine = str(info.get("operation", "a commit")), str(info.get("engineInfo", "another program"))
         if engine == "logicalrep":

@@ -39,7 +39,7 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
     uri = storage.uri_of(folder)
     first, checkpoint = _last_checkpoint(storage, folder, version)
     for path in checkpoint:
-        with storage.parsing(path):
+        with storage.decoding(path):
             file = ParquetFile(io.BytesIO(storage.read(path) or b""))
             rows = file.read(["add.path", "add.deletionVector"])
             for add in rows.column("add").to_pylist():

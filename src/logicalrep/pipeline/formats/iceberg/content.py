@@ -32,15 +32,26 @@ class Content:
     """The delete files with the deleted rows of each data file, by the path of the data file."""
 
     @classmethod
-    def read(cls, storage: Storage, folder: str, manifest_list: str | None, table: TableSpec) -> Content:
+    def read(
+        cls, storage: Storage, folder: str, manifest_list: str | None, table: TableSpec, data_files: int | None = None
+    ) -> Content:
         """Return the content of the manifests in a manifest list; an empty content for None.
 
+        Args:
+            storage: the destination.
+            folder: the table's folder.
+            manifest_list: the path of the list.
+            table: the description of the table.
+            data_files: the number of data files; None if it is unknown.
+
         Raises:
-            ValueError: a manifest is damaged, has unsupported deletes, or has files outside of the table's folder.
+            MalformedFileError: a manifest is damaged, has unsupported deletes, or has files outside of the folder.
             DamagedError: a file is missing.
             StorageError: a file cannot be read now.
         """
-        return cls.of(storage, folder, read_manifests(storage, manifest_list), table)
+        manifests = read_manifests(storage, manifest_list, data_files)
+        with storage.decoding(manifest_list or folder):
+            return cls.of(storage, folder, manifests, table)
 
     @classmethod
     def of(cls, storage: Storage, folder: str, manifests: list[Manifest], table: TableSpec) -> Content:

@@ -12,6 +12,7 @@ import secrets
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import NoReturn, Self
 
@@ -29,6 +30,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     VERSION,
     WRITER,
     commit_summary,
+    count_of_files,
     is_clock_behind,
     new_metadata,
     retention_properties,
@@ -57,7 +59,7 @@ from logicalrep.pipeline.formats.stored_table import (
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
-from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
+from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError, decoding
 from logicalrep_runtime.scalars import Lsn
 
 PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
@@ -107,7 +109,7 @@ class IcebergTable(StoredTable):
             raise ForeignTableError(
                 f"{uri} is an Iceberg table of another program: replicate to another destination, or remove it"
             )
-        with self.storage.parsing(version.name):
+        with self._decoding(version):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
             is_known = metadata.format_version == 2 and has_current_spec(metadata, table)
         if not is_known:
@@ -121,13 +123,17 @@ class IcebergTable(StoredTable):
             raise LogDamagedError(
                 f"{uri} has no snapshot: another program has removed its rows; restore the table, or remove the folder"
             )
-        with self.storage.parsing(version.name):
+        with self._decoding(version):
             applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
-            listed = path_of(self.storage, snapshot.manifest_list)
-            content = Content.read(self.storage, self.folder, listed, table)
+            listed, data_files = path_of(self.storage, snapshot.manifest_list), count_of_files(snapshot)
+        content = Content.read(self.storage, self.folder, listed, table, data_files)
         # A read may fail and be retried, so the attributes change only after all reads.
         self.table, self.load, self._applied = table, load, applied
         self._set_version(version, content)
+
+    def _decoding(self, version: MetadataVersion) -> AbstractContextManager[None]:
+        # The name of a version in a catalog is no path.
+        return decoding(version.name) if self._versions.commits_snapshots else self.storage.decoding(version.name)
 
     def _take_old(self, version: int) -> bool:
         """Take the rows of a version whose metadata was deleted, for reading; return whether the version is stored."""
@@ -135,8 +141,7 @@ class IcebergTable(StoredTable):
         if old_version is None:
             return False
         path, self.table = old_version
-        with self.storage.parsing(path):
-            self.version, self._content = version, Content.read(self.storage, self.folder, path, self.table)
+        self.version, self._content = version, Content.read(self.storage, self.folder, path, self.table)
         self.files = self._content.files
         return True
 

@@ -8,6 +8,7 @@ merges small manifests, so that a reader opens a table by few reads, and no comm
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -31,13 +32,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 
+from logicalrep.pipeline.formats.iceberg.avro_files import check_avro
 from logicalrep.pipeline.formats.iceberg.bounds import to_bounds
-from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles, location
+from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles, location, path_of
 from logicalrep.pipeline.formats.iceberg.metadata import next_sequence_number
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, is_own_name
-from logicalrep.pipeline.storage.storage import Storage, first_line
-from logicalrep_runtime.errors import LogicalRepError
+from logicalrep.pipeline.storage.storage import Storage
 
 _CODEC: Literal["deflate"] = "deflate"
 _VALUE_COUNTS, _NULL_COUNTS = (
@@ -55,25 +56,48 @@ class Manifest:
         return bool(self.file.content == ManifestContent.DELETES)
 
 
-def read_manifests(storage: Storage, manifest_list: str | None) -> list[Manifest]:
+def read_manifests(storage: Storage, manifest_list: str | None, data_files: int | None = None) -> list[Manifest]:
     """Return the manifests in a manifest list; no manifests for None.
 
+    Args:
+        storage: the destination.
+        manifest_list: the path of the list.
+        data_files: the number of data files in all manifests; None if it is unknown.
+
     Raises:
-        ValueError: a manifest or the list is damaged.
+        MalformedFileError: a manifest or the list is damaged.
         DamagedError: a manifest or the list is missing.
         StorageError: a manifest or the list cannot be read now.
     """
     if manifest_list is None:
         return []
+    files, most_bytes = StorageFiles(storage), storage.limits.json_bytes
+    with storage.decoding(manifest_list):
+        list_file = files.new_input(location(storage, manifest_list))
+        listed_count = check_avro(list_file, most_bytes)
+        listed = list(read_manifest_list(list_file))
+        of_data = [file for file in listed if file.content == ManifestContent.DATA]
+        count = sum((file.added_files_count or 0) + (file.existing_files_count or 0) for file in of_data)
+        if len(listed) != listed_count or data_files not in (None, count):
+            raise ValueError("it lacks manifests, or has too many")
+        paths = [path_of(storage, file.manifest_path) for file in listed]
+    return [_read_manifest(storage, file, path) for file, path in zip(listed, paths, strict=True)]
+
+
+def _read_manifest(storage: Storage, file: ManifestFile, path: str) -> Manifest:
     files = StorageFiles(storage)
-    try:
-        listed = read_manifest_list(files.new_input(location(storage, manifest_list)))
-        return [Manifest(file, tuple(file.fetch_manifest_entry(files))) for file in listed]
-    except LogicalRepError:
-        raise
-    except Exception as error:
-        # The reader of Avro raises many errors of its libraries for damaged bytes, even SystemError.
-        raise ValueError(f"a manifest cannot be read: {first_line(error)}") from None
+    with storage.decoding(path):
+        count = check_avro(files.new_input(file.manifest_path), storage.limits.json_bytes)
+        entries = file.fetch_manifest_entry(files, discard_deleted=False)
+        statuses = Counter(entry.status for entry in entries)
+        expected = {
+            ManifestEntryStatus.ADDED: file.added_files_count,
+            ManifestEntryStatus.EXISTING: file.existing_files_count,
+            ManifestEntryStatus.DELETED: file.deleted_files_count,
+        }
+        if len(entries) != count or any(number not in (None, statuses[status]) for status, number in expected.items()):
+            raise ValueError("it lacks entries, or has too many")
+        return Manifest(file, tuple(entry for entry in entries if entry.status != ManifestEntryStatus.DELETED))
 
 
 def manifest_data_file(

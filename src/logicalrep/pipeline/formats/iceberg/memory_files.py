@@ -109,7 +109,7 @@ class StorageFiles(FileIO):
 
     def new_input(self, location: str) -> InputFile:
         path = path_of(self._storage, location)
-        data = self._storage.read(path)
+        data = self._storage.read(path, self._storage.limits.json_bytes)
         if data is None:
             raise DamagedError(f"{self._storage.uri_of(path)} does not exist")
         if path.endswith(ZIPPED):

@@ -35,6 +35,9 @@ TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stoppe
 WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalrep.applied"
 """The properties with the writing process and the number of replicate's last version, and with the applied LSNs."""
 
+_COUNT = "total-data-files"
+"""The property of a summary with the number of all data files."""
+
 
 def metadata_path(folder: str, version: int) -> str:
     return f"{folder}/metadata/v{version}.metadata.json"
@@ -45,10 +48,10 @@ def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
 
     Raises MalformedFileError if the file is damaged, and StorageError if it cannot be read now.
     """
-    data = storage.read(path)
+    data = storage.read(path, storage.limits.json_bytes)
     if data is None:
         return None
-    with storage.parsing(path):
+    with storage.decoding(path):
         text = unzipped(data, storage.limits.json_bytes) if path.endswith(ZIPPED) else data
         try:
             return TableMetadataUtil.parse_raw(text.decode())
@@ -150,6 +153,12 @@ def retention_properties(hours: float) -> dict[str, str]:
     return {"history.expire.max-snapshot-age-ms": str(int(hours * 3_600_000)), "gc.enabled": "false"}
 
 
+def count_of_files(snapshot: Snapshot) -> int | None:
+    """Return the number of a snapshot's data files by its summary; None if the summary of another program lacks it."""
+    text = None if snapshot.summary is None else snapshot.summary.additional_properties.get(_COUNT)
+    return int(text) if text is not None else None
+
+
 def commit_summary(
     operation: Operation | None,
     added: Sequence[DataFile],
@@ -179,7 +188,7 @@ def commit_summary(
         "deleted-data-files": len(deleted),
         "added-records": sum(file.rows for file in new),
         "deleted-records": sum(file.rows for file in deleted),
-        "total-data-files": len(files),
+        _COUNT: len(files),
         "total-records": sum(file.rows for file in files.values()),
         "total-position-deletes": sum(file.rows - file.live_rows for file in files.values()),
     }

@@ -18,10 +18,10 @@ from pyiceberg.manifest import DataFile as ManifestDataFile
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry
 from pyiceberg.typedef import Record
 
-from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, location, path_of
+from logicalrep.pipeline.formats.iceberg.memory_files import location, path_of
 from logicalrep.pipeline.storage.data_files import DataFile
-from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_error
-from logicalrep.pipeline.storage.storage import Storage, first_line
+from logicalrep.pipeline.storage.parquet_files import ParquetFile
+from logicalrep.pipeline.storage.storage import Storage
 
 _PATH, _POSITION = 2147483546, 2147483545
 """The field ids of the two columns."""
@@ -79,32 +79,42 @@ def read_deletes(
         data: the entries of the data files, by their paths at the destination.
 
     Raises:
-        ValueError: a delete file has an unsupported kind, or is damaged.
+        MalformedFileError: a delete file has an unsupported kind, or is damaged.
         DamagedError: a delete file is missing.
         StorageError: a delete file cannot be read now.
     """
     deleted: dict[str, Deleted] = {}
     for entry in sorted(entries, key=lambda entry: entry.sequence_number or 0):
-        file = entry.data_file
-        if file.content != DataFileContent.POSITION_DELETES or file.file_format != FileFormat.PARQUET:
-            raise ValueError(f"it has deletes of another kind, {file.content!r} in {file.file_format}")
-        source = path_of(storage, file.file_path)
-        with StorageFiles(storage).new_input(file.file_path).open() as opened:
-            try:
-                rows = ParquetFile(opened).read(["file_path", "pos"]).combine_chunks()
-            except (pa.ArrowException, OSError) as error:
-                if not is_content_error(error):
-                    raise
-                raise ValueError(f"{source}: {first_line(error)}") from None
-        for uri in pc.unique(rows["file_path"]).to_pylist():
-            path = path_of(storage, uri)
-            target = data.get(path)
-            if target is None or (target.sequence_number or 0) > (entry.sequence_number or 0):
-                continue
-            positions = rows.filter(pc.equal(rows["file_path"], uri))["pos"].to_numpy()
+        source = path_of(storage, entry.data_file.file_path)
+        for path, positions in _read_positions(storage, source, entry, data).items():
             previous = deleted.get(path, Deleted(np.zeros(0, np.int64), frozenset()))
             all_positions = np.union1d(previous.rows, positions)
             # replicate's last delete file lists all rows of the earlier ones.
-            has_all = len(all_positions) == len(np.unique(positions))
+            has_all = len(all_positions) == len(positions)
             deleted[path] = Deleted(all_positions, frozenset((source,)) if has_all else previous.sources | {source})
     return deleted
+
+
+def _read_positions(
+    storage: Storage, source: str, entry: ManifestEntry, data: Mapping[str, ManifestEntry]
+) -> dict[str, NDArray[np.int64]]:
+    """Return the distinct deleted rows in a delete file, in ascending order, by the path of the data file."""
+    file, by_path = entry.data_file, dict[str, NDArray[np.int64]]()
+    with storage.open(source, file.file_size_in_bytes) as opened, storage.decoding(source):
+        if file.content != DataFileContent.POSITION_DELETES or file.file_format != FileFormat.PARQUET:
+            raise ValueError(f"it has deletes of another kind, {file.content!r} in {file.file_format}")
+        parquet = ParquetFile(opened)
+        if parquet.rows != file.record_count:
+            raise ValueError(f"it has {parquet.rows} rows, and its manifest says {file.record_count}")
+        # Few bytes may have many rows, of which each batch leaves at most the rows of the data files.
+        for batch in parquet.batches(["file_path", "pos"]):
+            for uri in pc.unique(batch["file_path"]).to_pylist():
+                path = path_of(storage, uri)
+                target = data.get(path)
+                if target is None or (target.sequence_number or 0) > (entry.sequence_number or 0):
+                    continue
+                positions = batch.filter(pc.equal(batch["file_path"], uri))["pos"].to_numpy()
+                if positions.min() < 0 or positions.max() >= target.data_file.record_count:
+                    raise ValueError(f"it deletes rows that {path} does not have")
+                by_path[path] = np.union1d(by_path.get(path, np.zeros(0, np.int64)), positions)
+    return by_path

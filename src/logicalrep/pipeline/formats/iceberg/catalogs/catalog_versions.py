@@ -52,7 +52,7 @@ from logicalrep.pipeline.formats.iceberg.snapshots import ancestors
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, first_line
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, decoding, first_line
 from logicalrep_runtime.errors import LogicalRepError
 
 _ABSENT = "it is no longer in the catalog"
@@ -205,7 +205,7 @@ class CatalogVersions(MetadataVersions):
         metadata = last.metadata
         if TABLE not in metadata.properties:
             return None
-        with self._storage.parsing(last.name):
+        with decoding(last.name):
             described = TableSpec.from_json(metadata.properties[TABLE])
         if metadata.schema().fields != iceberg_schema(described, 0).fields:
             return "another program has changed its columns"
