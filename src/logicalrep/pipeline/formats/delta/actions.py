@@ -94,6 +94,44 @@ def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: i
     }
 
 
+def is_same_table(action: Mapping[str, Any], table: TableSpec, load: str) -> bool:
+    """Return whether metadata, or a protocol, that another program wrote fits a table as replicate wrote it.
+
+    Comments and properties of other programs may differ.
+    """
+    if "protocol" in action:
+        return _versions_and_features(action["protocol"]) == _versions_and_features(protocol(table)["protocol"])
+    content, expected = action["metaData"], _schema_string(table)
+    properties = content["configuration"]
+    return (
+        (properties.get(TABLE), properties.get(LOAD)) == (table.to_json(), load)
+        and _without_comments(json.loads(content["schemaString"])) == _without_comments(json.loads(expected))
+        and content["partitionColumns"] == [partition.name for partition in table.file_partitions]
+        and content["format"]["provider"] == "parquet"
+    )
+
+
+def _versions_and_features(content: Any) -> dict[str, Any]:
+    return {name: set(value) if isinstance(value, list) else value for name, value in content.items()}
+
+
+def _without_comments(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {name: _without_comments(value) for name, value in schema.items() if name != "comment"}
+    return [_without_comments(value) for value in schema] if isinstance(schema, list) else schema
+
+
+def other_properties(reader: DeltaTable) -> dict[str, str]:
+    """Return the properties of other programs, without properties of Delta that need another protocol."""
+    features = {*(reader.protocol().reader_features or ()), *(reader.protocol().writer_features or ())}
+    is_same = features <= {VECTORS, _TIMES_WITHOUT_ZONE} and reader.protocol().min_writer_version in (2, 7)
+    return {
+        name: value
+        for name, value in reader.metadata().configuration.items()
+        if not name.startswith("logicalrep.") and (is_same or not name.startswith("delta."))
+    }
+
+
 def _schema_string(table: TableSpec) -> str:
     own = [partition.own_field for partition in table.file_partitions if partition.own_field is not None]
     text = Schema.from_arrow(pa.schema([*table.stored, *own])).to_json()

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn, Self
 
 from deltalake import DeltaTable
@@ -25,7 +26,9 @@ from logicalrep.pipeline.formats.delta.actions import (
     TABLE,
     Action,
     add,
+    is_same_table,
     metadata,
+    other_properties,
     protocol,
     read_files,
     remove,
@@ -130,10 +133,12 @@ class DeltaLog(StoredTable):
         log = cls(storage, folder)
         log.table, log.load = new.table, new.load
         id_: object = uuid.uuid4()
+        other: dict[str, str] = {}
         if previous is not None:
             log.version, log.removed, log.checkpoint = previous.version, previous.removed, previous.checkpoint
-            id_ = previous._open_last_version().metadata().id
-        properties = {LOAD: new.load, **retention_properties(new.keep_hours)}
+            reader = previous._open_last_version()
+            id_, other = reader.metadata().id, other_properties(reader)
+        properties = {**other, LOAD: new.load, **retention_properties(new.keep_hours)}
         old = [] if previous is None else list(previous.files.values())
         log.files = {file.path: file for file in old}
         stays = log.files.keys() & {file.path for file in new.files}
@@ -277,7 +282,7 @@ class DeltaLog(StoredTable):
         foreign: LoggedCommit | None = None
         last = self.version
         for version in self._versions_after(self.version):
-            logged = LoggedCommit.of(self.storage.read(commit_path(self.folder, version)) or b"")
+            logged = self._logged(self.storage.read(commit_path(self.folder, version)) or b"")
             if logged.is_ours and logged.writer != self._writer:
                 raise WriterError(
                     f"{self.storage.uri_of(self.folder)} has a version {version} that this process did not write: "
@@ -295,6 +300,9 @@ class DeltaLog(StoredTable):
         self._set_files(files)
         return foreign
 
+    def _logged(self, data: bytes) -> LoggedCommit:
+        return LoggedCommit.of(data, partial(is_same_table, table=self.table, load=self.load))
+
     def _set_files(self, files: dict[str, DataFile]) -> None:
         self.removed.record_commit(file_sizes(self.files.values()), file_sizes(files.values()))
         self.files = files
@@ -308,7 +316,7 @@ class DeltaLog(StoredTable):
             data = self.storage.read(commit_path(self.folder, version))
             if data is None:
                 return f"its log no longer has the commit of version {version}"
-            logged = LoggedCommit.of(data)
+            logged = self._logged(data)
             if logged.is_ours:
                 return None
             if logged.changes is not None:

@@ -7,11 +7,12 @@ Protocol.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 _HARMLESS = {"commitInfo", "txn", "domainMetadata", "checkpointMetadata"}
+_DESCRIBING = {"metaData", "protocol"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +27,20 @@ class LoggedCommit:
     """A description of another program's change; None if the rows and the columns are the same."""
 
     @classmethod
-    def of(cls, data: bytes) -> Self:
+    def of(cls, data: bytes, is_same_table: Callable[[dict[str, Any]], bool]) -> Self:
+        """Return a commit; the function returns whether its metadata, or its protocol, fits the table."""
         try:
-            return cls._of_actions([json.loads(line) for line in data.splitlines() if line.strip()])
-        except (ValueError, AttributeError, TypeError, RecursionError):
+            return cls._of_actions([json.loads(line) for line in data.splitlines() if line.strip()], is_same_table)
+        except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
             return cls("a commit", None, False, "its log has a commit that cannot be read")
 
     @classmethod
-    def _of_actions(cls, actions: Sequence[dict[str, Any]]) -> Self:
+    def _of_actions(cls, actions: Sequence[dict[str, Any]], is_same_table: Callable[[dict[str, Any]], bool]) -> Self:
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         operation, engine = str(info.get("operation", "a commit")), str(info.get("engineInfo", "another program"))
         if engine == "logicalrep":
             return cls(operation, info.get("writer"), True, None)
-        is_same = all(_is_harmless(action) for action in actions)
+        is_same = all(_is_harmless(action, is_same_table) for action in actions)
         return cls(
             operation, None, False, None if is_same else f"{operation} of {engine} has changed its rows or columns"
         )
@@ -49,9 +51,11 @@ class LoggedCommit:
         return cls("a commit", None, False, f"its log no longer has the commits after version {last}")
 
 
-def _is_harmless(action: dict[str, Any]) -> bool:
+def _is_harmless(action: dict[str, Any], is_same_table: Callable[[dict[str, Any]], bool]) -> bool:
     if action.keys() <= _HARMLESS:
         return True
+    if action.keys() <= _DESCRIBING:
+        return is_same_table(action)
     for kind in ("add", "remove"):
         if kind in action:
             return action[kind].get("dataChange") is False

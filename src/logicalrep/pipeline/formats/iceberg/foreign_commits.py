@@ -6,6 +6,9 @@ Programs that merge files, or expire snapshots, leave the rows as they are: thei
 
 from __future__ import annotations
 
+from typing import Any
+
+from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 
@@ -17,9 +20,20 @@ def writer_of(metadata: TableMetadata, version: int) -> str | None:
     return metadata.properties.get(WRITER, "") if is_ours else None
 
 
+def columns_of(schema: Schema) -> object:
+    """Return the columns of a schema without their comments."""
+    return _without_comments(schema.model_dump()["fields"])
+
+
+def _without_comments(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _without_comments(value) for name, value in content.items() if name != "doc"}
+    return [_without_comments(value) for value in content] if isinstance(content, list | tuple) else content
+
+
 def change_between(previous: TableMetadata, current: TableMetadata) -> str | None:
     """Return another program's change since a version; None if the rows and the columns are the same."""
-    if current.schema().fields != previous.schema().fields:
+    if columns_of(current.schema()) != columns_of(previous.schema()):
         return "another program has changed its columns"
     if current.format_version != previous.format_version or current.default_spec_id != previous.default_spec_id:
         return "another program has changed its format version or its partitions"

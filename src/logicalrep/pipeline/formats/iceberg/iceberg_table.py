@@ -38,7 +38,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     snapshot_updates,
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version
-from logicalrep.pipeline.formats.iceberg.partitions import has_current_spec, spec_updates
+from logicalrep.pipeline.formats.iceberg.partitions import spec_updates
 from logicalrep.pipeline.formats.iceberg.removed_files import IcebergRemovedFiles
 from logicalrep.pipeline.formats.iceberg.snapshots import (
     NeededFiles,
@@ -111,11 +111,10 @@ class IcebergTable(StoredTable):
             )
         with self._decoding(version):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
-            is_known = metadata.format_version == 2 and has_current_spec(metadata, table)
-        if not is_known:
+        if metadata.format_version != 2:
             raise LogDamagedError(
-                f"another program changed {uri} to the format version {metadata.format_version}, or to other "
-                "partitions, which this version of logicalrep does not read: restore the table, or remove the folder"
+                f"another program changed {uri} to the format version {metadata.format_version}, which this version of "
+                "logicalrep does not read: restore the table, or remove the folder"
             )
         snapshot = metadata.current_snapshot()
         if snapshot is None:

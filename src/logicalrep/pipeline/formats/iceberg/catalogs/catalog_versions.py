@@ -45,9 +45,11 @@ from pyiceberg.table.update import (
 
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, catalog_error, is_catalog_error
+from logicalrep.pipeline.formats.iceberg.foreign_commits import columns_of
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE, VERSION, WRITER, iceberg_schema, read_metadata
 from logicalrep.pipeline.formats.iceberg.old_versions import store_old_versions
+from logicalrep.pipeline.formats.iceberg.partitions import has_current_spec
 from logicalrep.pipeline.formats.iceberg.snapshots import ancestors
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
@@ -186,10 +188,7 @@ class CatalogVersions(MetadataVersions):
         if latest is None:
             return LaterCommits(None) if last is None else LaterCommits(None, is_foreign=True, changes=_ABSENT)
         metadata, last_metadata = latest.metadata, None if last is None else last.metadata
-        if last_metadata is not None and (last_metadata.current_snapshot_id, last_metadata.schema()) == (
-            metadata.current_snapshot_id,
-            metadata.schema(),
-        ):
+        if last_metadata is not None and _rows_of(last_metadata) == _rows_of(metadata):
             return LaterCommits(latest)
         number = 0 if last is None else last.number
         writers = frozenset(
@@ -207,8 +206,11 @@ class CatalogVersions(MetadataVersions):
             return None
         with decoding(last.name):
             described = TableSpec.from_json(metadata.properties[TABLE])
-        if metadata.schema().fields != iceberg_schema(described, 0).fields:
+            is_partitioned = has_current_spec(metadata, described)
+        if columns_of(metadata.schema()) != columns_of(iceberg_schema(described, 0)):
             return "another program has changed its columns"
+        if not is_partitioned:
+            return "another program has changed its partitions"
         for snapshot in _ancestors(metadata):
             if _writer_of(snapshot) is not None:
                 # Another program may have set main back to an earlier snapshot of replicate.
@@ -251,6 +253,10 @@ def _version_of(metadata: TableMetadata, name: str) -> MetadataVersion:
     # A table without a number belongs to another program.
     number = metadata.properties.get(VERSION, "0")
     return MetadataVersion(int(number) if number.isdecimal() else 0, metadata, name)
+
+
+def _rows_of(metadata: TableMetadata) -> tuple[object, ...]:
+    return metadata.current_snapshot_id, metadata.schema(), metadata.default_spec_id, metadata.format_version
 
 
 def _is_own(version: MetadataVersion) -> bool:
