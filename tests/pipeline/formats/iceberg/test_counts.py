@@ -57,7 +57,7 @@ def test_every_column_has_counts(tmp_path: Path, first_day: int) -> None:
         }
     # A new column gets the counts of files that lack it, which is one commit that changes no row.
     wider = replace(table_spec(COLUMNS | {"last": (23, -1)}, ("id",)), settings=spec.settings)
-    stored.describe(wider)
+    reopened.describe(wider)
     snapshot = snapshot_of(tmp_path)
     assert snapshot.summary is not None
     assert snapshot.summary.operation == Operation.REPLACE

@@ -121,7 +121,7 @@ def _with_nulls(file: ManifestDataFile, columns: Collection[int]) -> ManifestDat
         return file
     counted, counts = copy(file), dict.fromkeys(columns, file.record_count)
     counted[_VALUE_COUNTS], counted[_NULL_COUNTS] = (
-        counts | (file_counts or {}) for file_counts in (file.value_counts, file.null_value_counts)
+        counts | dict(file_counts or {}) for file_counts in (file.value_counts, file.null_value_counts)
     )
     return counted
 
