@@ -21,6 +21,7 @@ pytest.importorskip("moto")
 
 from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import (
     LogDamagedError,
@@ -39,7 +40,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, file_sizes, read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.statistics import Statistics
-from logicalrep.pipeline.storage.storage import Storage, StorageError
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import table
@@ -414,6 +415,42 @@ def test_tables_are_found_and_removed(place: Place) -> None:
     assert (tables.find_folders(), tables.is_own(FOLDER)) == ({FOLDER}, True)
     tables.remove(FOLDER)
     assert (tables.open(FOLDER), tables.find_folders(), place.storage.list(FOLDER)) == (None, set(), [])
+
+
+@pytest.mark.parametrize("has_files", [True, False])
+def test_a_table_that_another_program_removes_is_made_by_the_next_load(place: Place, has_files: bool) -> None:
+    stored = place.replace()
+    stored.commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
+    for number in range(2):
+        remove_table(place, has_files=has_files)
+        changes: list[Callable[[], object]] = [
+            partial(stored.commit, place.files(range(3, 5)), [], Position(APP, Lsn(1001))),
+            partial(stored.write_stopped, "0/1: a reason"),
+            partial(stored.describe, replace(stored.table, comments=((0, "a comment"),))),
+            stored.refuse_unknown_commits,
+        ]
+        for change in changes[:1] if number else changes:
+            with pytest.raises(DamagedError):
+                change()
+        assert place.tables.open(FOLDER) is None
+        stored = place.replace(f"load{number}", 2000 + number, previous=stored)
+        stored.commit(place.files(range(2)), [], Position(f"logicalrep/1/1/load{number}", Lsn(2001 + number)))
+        assert same(place.open(), stored)
+        assert place.ids(place.open()) == [0, 1]
+
+
+def remove_table(place: Place, *, has_files: bool) -> None:
+    """Remove a table as another program does, with its data files or without."""
+    if has_files and place.catalog is not None:
+        tables = place.tables
+        assert isinstance(tables, IcebergTables)
+        tables.remove_entry(FOLDER)
+    elif has_files:
+        for path in place.storage.list(FOLDER):
+            if "/_delta_log/" in path or "/metadata/" in path:
+                place.storage.delete(path)
+    else:
+        place.tables.remove(FOLDER)
 
 
 def test_a_damaged_log_is_reported(place: Place) -> None:

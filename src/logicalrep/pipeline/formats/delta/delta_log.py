@@ -127,7 +127,10 @@ class DeltaLog(StoredTable):
         stored = cls.open(storage, folder)
         if stored is not None and stored.load == new.load:
             return stored  # An earlier call succeeded, and its answer was lost.
-        if stored is not None and previous is not None and stored.version > previous.version:
+        if stored is None:
+            # Another program has removed the table.
+            previous = None
+        elif previous is not None and stored.version > previous.version:
             # The commit removes all rows, so changes of other programs do not matter.
             previous._follow_later_commits()
         log = cls(storage, folder)
@@ -231,7 +234,13 @@ class DeltaLog(StoredTable):
         version = self.version + 1
         if not self.storage.create(commit_path(self.folder, version), data):
             self._refuse_later_commits()
-        if later_versions := self._versions_after(version):
+        try:
+            later_versions = [number for number in self._later_versions() if number > version]
+        except DamagedError:
+            # A commit without the commits before it is no table.
+            self.storage.delete(commit_path(self.folder, version))
+            raise
+        if later_versions:
             # Upkeep may have deleted this version's entry before this process, which slept, created it again.
             if later_versions[0] != version + 1:
                 self.storage.delete(commit_path(self.folder, version))
@@ -248,13 +257,21 @@ class DeltaLog(StoredTable):
     # Commits of other processes and programs
 
     def refuse_unknown_commits(self) -> None:
-        if self._versions_after(self.version):
+        if self._later_versions():
             self._refuse_later_commits()
+
+    def _later_versions(self) -> list[int]:
+        """Return the versions after the last known version. Raises DamagedError if another program removed the log."""
+        first = f"{self.version:020}." if self.version >= 0 else ""
+        names = self.storage.names(f"{self.folder}/_delta_log", first)
+        if first and not any(name.startswith(first) for name in names):
+            raise DamagedError(f"{self.storage.uri_of(self.folder)}: its log no longer has version {self.version}")
+        return [version for version in _versions_in(names) if version > self.version]
 
     def _versions_after(self, version: int) -> list[int]:
         last = commit_path(self.folder, version).rpartition("/")[2]
         names = self.storage.names(f"{self.folder}/_delta_log", last)
-        return [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
+        return _versions_in(names)
 
     def _refuse_later_commits(self) -> NoReturn:
         """Take the state of the later commits, and raise an error, as the refused commit does not follow them.
@@ -363,6 +380,8 @@ class DeltaLog(StoredTable):
     def _errors(self) -> Iterator[None]:
         try:
             yield
+        except TableNotFoundError:
+            raise DamagedError(f"{self.storage.uri_of(self.folder)} no longer exists") from None
         except (DeltaError, OSError) as error:
             raise StorageError(f"{self.storage.uri_of(self.folder)}: {first_line(error)}") from None
 
@@ -371,11 +390,16 @@ class DeltaLog(StoredTable):
         return DeltaTable(self.storage.uri_of(self.folder), version=version, storage_options=options)
 
     def _open_last_version(self) -> DeltaTable:
-        if self._reader is None:
-            self._reader = self._open_reader()
-        elif self._reader.version() < self.version:
-            self._reader.update_incremental()
-        return self._reader
+        with self._errors():
+            if self._reader is None:
+                self._reader = self._open_reader()
+            elif self._reader.version() < self.version:
+                self._reader.update_incremental()
+            return self._reader
+
+
+def _versions_in(names: Sequence[str]) -> list[int]:
+    return [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
 
 
 def _digest(commit: bytes) -> str:

@@ -157,7 +157,10 @@ class IcebergTable(StoredTable):
         stored = cls.open(storage, folder, metadata_versions)
         if stored is not None and stored.load == new.load:
             return stored  # An earlier call succeeded, and its answer was lost.
-        if stored is not None and previous is not None:
+        if stored is None:
+            # Another program has removed the table, or its entry in the catalog.
+            previous = None
+        elif previous is not None:
             # The commit removes all rows, so changes of other programs do not matter.
             previous._follow_later_commits()
         replaced = cls(storage, folder, metadata_versions)
