@@ -115,7 +115,9 @@ def _print_status(options: argparse.Namespace) -> int:
         retained = (status.retained_bytes or 0) / 1e6
         say(f"{(status.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
         if status.safe_wal_size is not None:
-            say(f"{status.safe_wal_size / 1e6:.1f} MB of WAL until max_slot_wal_keep_size")
+            room = f"{status.safe_wal_size / 1e6:.1f} MB of WAL until max_slot_wal_keep_size"
+            passed = "max_slot_wal_keep_size is passed: the server removes the slot's WAL at a checkpoint"
+            say(room if status.safe_wal_size else passed)
     if status.oldest_transaction is not None:
         since = status.oldest_transaction_since
         say(f"the oldest open transaction is {status.oldest_transaction}" + (f", since {since}" if since else ""))

@@ -12,8 +12,9 @@ _CHECKPOINT_VALID = 120.0
 
 
 def health(observed: Observed) -> tuple[bool, str]:
-    """Return (True, "alive"): an answer proves that the process lives, whatever it waits for."""
-    return True, "alive"
+    """Return True and "alive", with a warning if the slot may soon be lost: an answer proves that the process lives."""
+    warning = None if observed.slot is None else observed.slot.room_warning
+    return True, "alive" if warning is None else f"alive; warning: {warning}"
 
 
 def readiness(observed: Observed) -> tuple[bool, str]:

@@ -20,6 +20,7 @@ from logicalrep.pipeline.requirements.requirements import Requirements, query_re
 from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.schema.names import companion_folder, table_folder
 from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.state.destination_names import confirm_names
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
@@ -30,7 +31,7 @@ from logicalrep.postgres.publications import query_foreign_rows
 from logicalrep.postgres.retries import LOCKED, Wait, retry
 from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
 from logicalrep.postgres.slots.creating import keep_on_standbys
-from logicalrep.postgres.slots.errors import LostPositionError, MissingWalError, SlotError
+from logicalrep.postgres.slots.errors import LostPositionError, SlotError
 from logicalrep.postgres.slots.positions import outside_wal_reason
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.snapshots import WRITERS_INTERVAL, run_and_report_waits
@@ -41,6 +42,8 @@ _PATIENCE_FOR_LOCKS = "10s"
 """The longest wait for a table that another session alters."""
 _PATIENCE_OF_CHECK = 5.0
 """The seconds that a check waits for a server that is away, as a person waits for the answer."""
+_UNLESS_CLONE = "if --dsn leads to a copy of the server, such as a staging server, correct --dsn; otherwise"
+"""The condition of a remedy that would replace the tables' rows by a copy's, which has the same system identifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def prepare(
     try:
         return retry(lambda: _prepare_with(settings, storage, state, observer, stop), waiting)
     except SlotError as error:
-        if error.reason:
+        if error.is_for_stream:
             raise error.for_destination() from error
         raise
 
@@ -200,11 +203,13 @@ def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot
 
 
 def _slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
-    return SlotError(
-        f"replication slot {slot!r} is {why}, and with it the changes since {lsn}: run logicalrep resync --all with "
-        "the same --dsn and --to, which creates a new slot and reloads all tables",
+    error = SlotError(
+        f"replication slot {slot!r} is {why}, and with it the changes since {lsn}: {_UNLESS_CLONE} run logicalrep "
+        "resync --all with the same --dsn and --to, which creates a new slot and reloads all tables",
         code="SLOT_LOST",
     )
+    error.reason = why
+    return error
 
 
 def _check_position(settings: ReplicateSettings, state: State, identity: Identity, slot: Slot) -> None:
@@ -216,8 +221,8 @@ def _check_position(settings: ReplicateSettings, state: State, identity: Identit
 
 def _diverged(reason: str) -> SlotError:
     return SlotError(
-        f"{reason}; the tables have commits that this server may not have: run logicalrep resync --all with the "
-        "same --dsn and --to, which reloads all tables",
+        f"{reason}; the tables have commits that this server may not have: {_UNLESS_CLONE} run logicalrep resync --all "
+        "with the same --dsn and --to, which reloads all tables",
         code="WAL_DIVERGED",
     )
 
@@ -233,11 +238,13 @@ def naming_remedies(slot: str, receiver: ChangeReceiver) -> Iterator[None]:
     try:
         yield
     except SlotError as error:
-        if error.code in ("SLOT_LOST", "SLOT_MISSING") and not isinstance(error, MissingWalError):
-            raise _slot_lost(slot, error.code.removeprefix("SLOT_").lower(), receiver.acknowledged) from error
+        if error.code == "SLOT_MISSING":
+            raise _slot_lost(slot, "missing", receiver.acknowledged) from error
+        if error.code == "SLOT_LOST":
+            raise _slot_lost(slot, f"lost ({error.reason})", receiver.acknowledged) from error
         if isinstance(error, LostPositionError) and error.code == "WAL_DIVERGED":
             raise _diverged(error.reason) from error
-        if error.reason:
+        if error.is_for_stream:
             raise error.for_destination() from error
         raise
 
@@ -257,11 +264,14 @@ def _bound_lock_waits(connection: Connection) -> Iterator[None]:
 
 def _claim_identity(connection: Connection, settings: ReplicateSettings, storage: Storage) -> Identity:
     system, database = query_server_identity(connection)
-    if (
-        settings.slot is not None
-        and Identity.read(storage) is None
-        and find_slot(connection, settings.slot) is not None
-    ):
+    identity = Identity.read(storage)
+    if identity is not None and identity.system_identifier == system and identity.database != database:
+        slot = find_slot(connection, identity.slot)
+        # A slot belongs to its database for ever, and follows its name.
+        if slot is not None and slot.database == database:
+            confirm_names(storage, identity, slot=settings.slot, publication=settings.publication)
+            identity.replace_server(storage, system_identifier=system, database=database)
+    if settings.slot is not None and identity is None and find_slot(connection, settings.slot) is not None:
         raise StateError(
             f"replication slot {settings.slot!r} exists, and {storage.uri} has not been replicated with it: its "
             "changes belong to another reader. Name another slot, or omit --slot",

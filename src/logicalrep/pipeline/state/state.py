@@ -104,9 +104,10 @@ class Identity:
         identity.check_catalog(catalog)
         return identity
 
-    def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> None:
+    def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> Self:
         identity = replace(self, system_identifier=system_identifier, database=database)
         storage.write(f"{FOLDER}/{_DESTINATION}", encode(identity))
+        return identity
 
     def check_catalog(self, catalog: str | None) -> None:
         """Raise StateError if the tables are in another catalog; None stands for no catalog."""
@@ -129,8 +130,13 @@ class Identity:
                 "same --to, which reloads all tables from it",
                 code="OTHER_SERVER",
             )
+        if self.database != database:
+            raise StateError(
+                f"this destination is replicated with the database {self.database!r}, not {database!r}. If that "
+                "database was renamed, start logicalrep replicate, which finds its slot there; if another replaces it, "
+                "run logicalrep resync --all --new-server with the same --to, which reloads all tables from it"
+            )
         for what, wanted, is_there in (
-            ("database", database, self.database),
             ("slot", slot, self.slot),
             ("publication", publication, self.publication),
         ):

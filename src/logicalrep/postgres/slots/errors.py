@@ -12,18 +12,20 @@ class SlotError(LogicalRepError, RuntimeError):
 
     code = "SLOT_UNUSABLE"
     reason = ""
-    """The reason without the remedy, if the text has the remedy of a stream; empty for other errors."""
+    """The reason without the remedy; empty if the text alone has it."""
+    is_for_stream = False
+    """Whether the text has the remedy of a stream: the remedy of a destination is another."""
 
     @classmethod
     def for_stream(cls, reason: str, first_step: str = "", *, code: str | None = None) -> Self:
         """Return an error with a stream's remedy: the first step, a copy of the tables and a new checkpoint."""
         steps = f"{first_step}, " if first_step else ""
         error = cls(f"{reason}; {steps}copy the tables again and start with a new checkpoint", code=code)
-        error.reason = reason
+        error.reason, error.is_for_stream = reason, True
         return error
 
     def for_destination(self) -> Self:
-        """Return the error with the remedy of a destination of `replicate`; it needs a `reason`."""
+        """Return the error with the remedy of a destination of `replicate`; it needs a stream's error."""
         return type(self)(
             f"{self.reason}: run logicalrep resync --all with the same --dsn and --to, which creates a new slot and "
             "reloads all tables",

@@ -31,6 +31,10 @@ FROM pg_replication_slots AS slot LEFT JOIN LATERAL (
 """
 
 
+_LEAST_ROOM = 0.25
+"""The part of max_slot_wal_keep_size below which a slot's room is worth a warning."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """A slot's row of pg_replication_slots, with the server's WAL position."""
@@ -62,7 +66,7 @@ class Slot:
     wal_status: str | None = None
     """The state of the retained WAL: reserved, extended, unreserved or lost; None before PostgreSQL 13."""
     safe_wal_size: int | None = None
-    """The bytes of WAL until max_slot_wal_keep_size invalidates the slot; None without a limit."""
+    """The bytes of WAL until max_slot_wal_keep_size invalidates the slot, 0 beyond it; None without a limit."""
 
     @property
     def confirmed(self) -> WalPosition:
@@ -97,7 +101,21 @@ class Slot:
     @property
     def retained_limit(self) -> int | None:
         """The retained bytes at which max_slot_wal_keep_size invalidates the slot; None without a limit."""
-        return None if self.safe_wal_size is None else self.retained_bytes + max(self.safe_wal_size, 0)
+        return None if self.safe_wal_size is None else self.retained_bytes + self.safe_wal_size
+
+    @property
+    def room_warning(self) -> str | None:
+        """A warning if the server may soon remove WAL that the slot needs; None otherwise."""
+        room, limit = self.safe_wal_size, self.retained_limit
+        if room is None or limit is None or room >= limit * _LEAST_ROOM:
+            return None
+        room_text = "has less than a quarter of max_slot_wal_keep_size left"
+        if not room:
+            room_text = "has passed max_slot_wal_keep_size, and the server removes its WAL at a checkpoint"
+        return (
+            f"replication slot {self.name!r} {room_text}: without that WAL all tables have to be reloaded; raise "
+            "max_slot_wal_keep_size, and find out what delays the reader"
+        )
 
     def redecoded_bytes(self, position: Lsn) -> int:
         """Return the bytes of WAL before a position that every session starting at the position decodes again."""
@@ -141,7 +159,8 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
         time=row["time"],
         server_started=row["server_started"],
         wal_status=row["wal_status"],
-        safe_wal_size=row["safe_wal_size"],
+        # The server reports a negative number once the slot has passed the limit.
+        safe_wal_size=None if row["safe_wal_size"] is None else max(row["safe_wal_size"], 0),
     )
 
 
@@ -155,11 +174,14 @@ def query_slot(connection: Connection, name: str) -> Slot:
             code="SLOT_MISSING",
         )
     if slot.lost is not None or slot.confirmed_flush_lsn is None:
-        raise SlotError(
-            f"replication slot {name!r} is lost ({slot.lost or 'it has no position'}): drop it, make a new one, copy "
+        reason = slot.lost or "it has no position"
+        error = SlotError(
+            f"replication slot {name!r} is lost ({reason}): drop it, make a new one, copy "
             "the tables again and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer",
             code="SLOT_LOST",
         )
+        error.reason = reason
+        raise error
     return slot if slot.timeline is None else replace(slot, timeline=query_beginning(connection, slot.timeline))
 
 
