@@ -7,13 +7,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from logicalrep.cli.main import main
+from logicalrep.observe.counts import Observed
+from logicalrep.observe.health import health
 from logicalrep.observe.observer import Observers
+from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.requirements.requirements import UnmetError
 from logicalrep.pipeline.run.run import replicate_with
@@ -22,10 +28,20 @@ from logicalrep.pipeline.state.state import State, StateError, States
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
+from logicalrep.postgres.retries import Wait
 from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.slots.slot import query_slot
 from tests.pipeline.comparison import delta_rows, find_differences
-from tests.pipeline.replicating import SHOP, TABLES, replicate_meanwhile, replicate_once, settings
-from tests.postgres.servers import Database, back_up, connect_writer, installation, start_standby_of, take_over
+from tests.pipeline.replicating import SHOP, TABLES, Warnings, replicate_meanwhile, replicate_once, settings
+from tests.postgres.servers import (
+    Database,
+    back_up,
+    connect_writer,
+    create_database,
+    installation,
+    start_standby_of,
+    take_over,
+)
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
@@ -216,6 +232,76 @@ def test_the_server_ends_a_slot_that_is_read(shop: Database, tmp_path: Path) -> 
     thread.join(60)
     assert len(errors) == 1
     assert re.search(r"^\[SLOT_LOST\].*run logicalrep resync --all", errors[0])
+
+
+def test_a_run_replaces_a_lost_slot(shop: Database, tmp_path: Path) -> None:
+    storage, observer = Storage(str(tmp_path)), Warnings()
+    replicate_once(shop, tmp_path)
+    previous_loads = loads(tmp_path)
+    pause(storage)
+    with replicate_meanwhile(shop, tmp_path, observer, on_lost_slot="resync") as caught_up:
+        eventually(lambda: bool(shop.value("SELECT active FROM pg_replication_slots")))
+        lose_the_slot(shop, "max_slot_wal_keep_size = '1MB'", "wal_removed")
+        resume(storage)
+        eventually(lambda: any("creates a new slot" in text for text in observer.texts))
+        caught_up()
+    assert any("the slot is lost (wal_removed): replicate creates a new slot" in text for text in observer.texts)
+    assert not loads(tmp_path).items() & previous_loads.items()
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
+
+
+def test_a_slot_that_may_soon_be_lost(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    replicate_once(shop, tmp_path)
+    name, observer, observed = str(shop.value("SELECT slot_name FROM pg_replication_slots")), Warnings(), Observed()
+    replication = settings(shop, tmp_path)
+    shop.execute("ALTER SYSTEM SET max_slot_wal_keep_size = '96MB'", "SELECT pg_reload_conf()")
+    try:
+        eventually(lambda: query_slot(shop.connection, name).safe_wal_size is not None)
+        with Catalog(replication, name, name, observer, (), Wait(60), replace(Limits(), catalog_seconds=0)) as catalog:
+            catalog.check_slot()
+            assert observer.texts == []
+            for expected in ("less than a quarter of max_slot_wal_keep_size left", "passed max_slot_wal_keep_size"):
+                while not any(expected in text for text in observer.texts):
+                    shop.execute("DELETE FROM orders WHERE id = 1", "SELECT pg_switch_wal()")
+                    catalog.check_slot()
+                observed.sample(catalog.query_slot())
+                is_alive, line = health(observed)
+                assert is_alive
+                assert expected in line
+        assert len(observer.texts) == 2
+        assert query_slot(shop.connection, name).safe_wal_size == 0
+        assert main(["status", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
+        assert "max_slot_wal_keep_size is passed" in capsys.readouterr().out
+    finally:
+        shop.execute("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
+
+
+def test_a_renamed_database_is_followed(tmp_path: Path) -> None:
+    lake, storage = tmp_path / "lake", Storage(str(tmp_path / "lake"))
+    with create_database(18) as db:
+        db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+        replicate_once(db, lake)
+        previous_loads = loads(lake)
+        with create_database(18) as other, pytest.raises(StateError, match=r"not '\w+'\. If that database was renamed"):
+            replicate_once(other, lake)
+        db.connection.close()
+        with connect_writer(db.server.dsn) as admin:
+            admin.execute(f"ALTER DATABASE {db.name} RENAME TO {db.name}_renamed")
+        try:
+            renamed = Database(
+                db.server, f"{db.name}_renamed", 18, connect_writer(db.server.dsn_as("postgres", f"{db.name}_renamed"))
+            )
+            with pytest.raises(StateError, match="start logicalrep replicate, which finds its slot there"):
+                resync(renamed.settings, storage, [])
+            renamed.execute("INSERT INTO t VALUES (2)")
+            replicate_once(renamed, lake)
+            assert find_differences(renamed.dsn, str(lake), ["public.t"]) == {}
+            assert not resync(renamed.settings, storage, [])
+            renamed.connection.close()
+        finally:
+            with connect_writer(db.server.dsn) as admin:
+                admin.execute(f"ALTER DATABASE {db.name}_renamed RENAME TO {db.name}")
+        assert loads(lake) == previous_loads
 
 
 def lose_the_slot(shop: Database, setting: str, reason: str) -> None:

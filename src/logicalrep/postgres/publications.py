@@ -12,6 +12,7 @@ from psycopg.rows import TupleRow
 
 from logicalrep.postgres.server import Connection, server_major
 from logicalrep.postgres.slots.errors import MissingWalError, SlotError, UndecodableError
+from logicalrep.postgres.unreadable_texts import query_unreadable_tables
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import CatalogType, TypeCatalog
@@ -63,7 +64,7 @@ def query_published_relation(
     rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", table).fetchall()
     if not rows:
         return None
-    published = {column for (names,) in _query_entries(connection, "attnames", table, publications) for column in names}
+    published = {column for names in _query_column_lists(connection, table, publications) for column in names}
     columns: list[v1.Column] = []
     types: list[v1.Type | None] = []
     for *_, column, type_id, modifier, base, base_schema in rows:
@@ -131,7 +132,7 @@ WITH listed AS (
     JOIN pg_publication AS publication ON publication.pubname = published.pubname
     JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname
     JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename
-    WHERE published.pubname = ANY(%s)
+    WHERE published.pubname = ANY(%s) AND class.oid <> ALL(%s)
     GROUP BY class.oid, namespace.nspname, class.relname
 )
 SELECT oid, nspname, relname, sends_old, columns, {}
@@ -150,7 +151,8 @@ def query_listed_tables(connection: Connection, publications: tuple[str, ...]) -
     query = _LISTED.format(
         "max(published.attnames::text[])" if major >= 15 else "NULL", _UNDER if major >= 13 else "NULL"
     )
-    rows = query_current_entries(connection, query, list(publications))
+    unreadable = list(query_unreadable_tables(connection))
+    rows = query_current_entries(connection, query, list(publications), unreadable)
     return [
         PublishedTable(oid, TableName(schema, name), sends_old, None if columns is None else tuple(columns), under)
         for oid, schema, name, sends_old, columns, under in rows
@@ -193,23 +195,35 @@ def query_definitions(connection: Connection, publications: tuple[str, ...]) -> 
     return {row[0] for row in connection.execute(union.encode(), {"names": list(publications)}).fetchall()}
 
 
+# The view pg_publication_tables would compute all tables of the publications.
+_ROW_FILTERS = """
+SELECT CASE WHEN NOT puballtables AND pnpubid IS NULL THEN pg_get_expr(prqual, prrelid) END
+FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
+JOIN pg_publication AS publication ON nspname = %s AND relname = %s AND pubname = ANY(%s)
+LEFT JOIN pg_publication_namespace ON pnpubid = publication.oid AND pnnspid = relnamespace
+LEFT JOIN pg_publication_rel ON prpubid = publication.oid AND prrelid = class.oid
+WHERE puballtables OR pnpubid IS NOT NULL OR prpubid IS NOT NULL
+"""
+
+
 def query_row_filter(connection: Connection, table: TableName, publications: tuple[str, ...]) -> str | None:
     """Return the SQL condition of a table's published rows; None for all rows."""
-    filters = [row[0] for row in _query_entries(connection, "rowfilter", table, publications)]
+    # Before PostgreSQL 15 publications have no filters.
+    if server_major(connection) < 15:
+        return None
+    filters = [row[0] for row in connection.execute(_ROW_FILTERS, (*table, list(publications))).fetchall()]
     # A row is published if it satisfies the filter of any publication.
     if not filters or None in filters:
         return None
     return " OR ".join(f"({expression})" for expression in filters)
 
 
-def _query_entries(
-    connection: Connection, column: str, table: TableName, publications: tuple[str, ...]
-) -> list[TupleRow]:
-    # Before PostgreSQL 15 publications have neither columns nor filters.
+def _query_column_lists(connection: Connection, table: TableName, publications: tuple[str, ...]) -> list[Sequence[str]]:
+    # Before PostgreSQL 15 publications have no column lists.
     if server_major(connection) < 15:
         return []
-    query = f"SELECT {column} FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)"
-    return query_current_entries(connection, query, *table, list(publications))
+    query = "SELECT attnames FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)"
+    return [names for (names,) in query_current_entries(connection, query, *table, list(publications))]
 
 
 _MOST_TRIES = 100

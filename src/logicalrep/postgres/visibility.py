@@ -6,8 +6,10 @@ Source: "System Information Functions", pg_current_snapshot.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from logicalrep.postgres.server import Connection, query_scalar, server_major
+from logicalrep.postgres.server import HEAD, Connection, query_scalar, server_major
+from logicalrep_runtime.scalars import Lsn
 
 _IDS = 1 << 32
 
@@ -32,6 +34,21 @@ def xid_distance(xid: int, other: int) -> int:
 
 def query_visibility(connection: Connection) -> Visibility:
     """Return the visibility for the session's transaction, or for its next statement outside of a transaction."""
-    function = "pg_current_snapshot" if server_major(connection) >= 13 else "txid_current_snapshot"
-    _, end, running = str(query_scalar(connection, f"SELECT {function}()::text")).split(":")
+    _, end, running = str(query_scalar(connection, f"SELECT {_snapshot(connection)}")).split(":")
     return Visibility(int(end), frozenset(int(xid) for xid in running.split(",") if xid))
+
+
+def query_moment(connection: Connection) -> tuple[str, datetime, Lsn]:
+    """Return the transactions that a statement sees, the server's time, and a later end of its WAL, in one query.
+
+    While the first is equal, no transaction has ended, and the catalog has not changed.
+    """
+    replayed = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END"
+    query = f"SELECT concat_ws(' ', {_snapshot(connection)}, {replayed}), now(), {HEAD}"
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return row[0], row[1], Lsn(row[2])
+
+
+def _snapshot(connection: Connection) -> str:
+    return "pg_current_snapshot()::text" if server_major(connection) >= 13 else "txid_current_snapshot()::text"

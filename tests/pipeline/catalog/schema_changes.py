@@ -89,6 +89,7 @@ FOLLOWED = {
     "a column": "ALTER TABLE plain ADD COLUMN more text",
     "a column with a default": "ALTER TABLE plain ADD COLUMN more timestamp DEFAULT now()",
     "an array with a default": "ALTER TABLE plain ADD COLUMN more int[] DEFAULT '{1,2}'",
+    "a text of separators with a default": "ALTER TABLE plain ADD COLUMN more text DEFAULT '{\"a, ;b\\}'",
     "a column with a default without rows": "ALTER TABLE plain ADD COLUMN more numeric(10,2) DEFAULT 1.5 NOT NULL",
     "a dropped column": "ALTER TABLE plain DROP COLUMN w",
     "a dropped column and another of its name": (

@@ -13,13 +13,14 @@ import pytest
 from logicalrep.observe.events import RunEvent, WaitReported
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
+from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.postgres.retries import LOCKED, Wait
 from tests.pipeline.companions import companion_differences
 from tests.pipeline.observed_loads import CopyNames, create_two_tables, read_ids
 from tests.pipeline.reading import read_table
-from tests.pipeline.replicating import Warnings, replicate_meanwhile, settings
+from tests.pipeline.replicating import Warnings, replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -210,3 +211,48 @@ def test_a_message_in_a_streamed_transaction_counts_once_that_commits(
         assert [look for look in looks if look & of_a]
     assert observer.names == []
     assert companion_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
+
+
+def test_a_refresh_without_transactions_since_the_last_one_is_one_query(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replicate_once(db18, tmp_path)
+    name = str(db18.value("SELECT pubname FROM pg_publication"))
+    refreshes: list[str] = []
+
+    def ensured(*arguments: Any, **named: Any) -> Published:
+        refreshes.append(name)
+        return ensure_publication(*arguments, **named)
+
+    monkeypatch.setattr(catalog, "ensure_publication", ensured)
+
+    def tables(look: Catalog) -> set[str]:
+        return {str(table) for table in look.query_tables() or ()}
+
+    def is_quiet(look: Catalog) -> bool:
+        # The server itself, such as its autovacuum, may end transactions.
+        count = len(refreshes)
+        tables(look)
+        return len(refreshes) == count
+
+    with Catalog(settings(db18, tmp_path), name, name, Warnings(), (), Wait(60), Limits()) as look:
+        assert tables(look) == set()
+        eventually(lambda: is_quiet(look))
+        db18.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        assert tables(look) == {"public.t"}
+        eventually(lambda: is_quiet(look))
+        with db18.writer() as writer:
+            with writer.transaction():
+                writer.execute("CREATE TABLE u (id int PRIMARY KEY)")
+                tables(look)
+                eventually(lambda: is_quiet(look))
+            # The transaction ran at the last refresh.
+            assert tables(look) == {"public.t", "public.u"}
+            with writer.transaction():
+                writer.execute("LOCK TABLE t")
+                writer.execute("CREATE TABLE v (id int PRIMARY KEY)")
+        with db18.writer() as other, other.transaction():
+            other.execute("LOCK TABLE v IN SHARE UPDATE EXCLUSIVE MODE")
+            assert tables(look) == {"public.t", "public.u"}
+        # No transaction has written since, but a table has waited for a lock.
+        assert tables(look) == {"public.t", "public.u", "public.v"}

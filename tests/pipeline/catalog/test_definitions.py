@@ -64,3 +64,26 @@ def test_a_description_is_of_one_moment_whatever_is_altered_between_its_queries(
     columns = [column.name for column in table.relation.columns]
     assert len(columns) == len(set(columns)) == len(table.attnums)
     assert {number for number, *_ in table.evidence.labelled} == set(table.attnums) - {1}
+
+
+def test_the_catalog_has_the_text_of_old_rows_in_new_columns(db: Database) -> None:
+    """Values are stored in an array, whose text depends on the type: the delimiter of boxes is not a comma."""
+    defaults = {
+        "box": "(2,2),(1,1)",
+        "box[]": "{(2,2),(1,1);(4,4),(3,3)}",
+        "int[]": "{{1,NULL},{3,4}}",
+        "text": '{"a, ;b\\}',
+        "text[]": '{"a,b",NULL,""}',
+        "varchar(9)": "",
+        "jsonb": '{"a": [1, "NULL"]}',
+        "point": "(1,2)",
+    }
+    db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE PUBLICATION p FOR TABLE t")
+    for number, (type_name, text) in enumerate(defaults.items()):
+        literal = text.replace("'", "''")
+        db.execute(f"ALTER TABLE t ADD COLUMN c{number} {type_name} DEFAULT '{literal}'")
+    oid = int(str(db.value("SELECT 't'::regclass::oid::bigint")))
+    table = query_catalog_tables(db.connection, [oid], ("p",), lambda name: TableSettings())[oid]
+    columns = ", ".join(f"c{number}::text" for number in range(len(defaults)))
+    (texts,) = db.rows(f"SELECT {columns} FROM t")
+    assert table.missing == {f"c{number}": {text} for number, text in enumerate(texts)}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self, TypeVar
+
+import psycopg
 
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges
@@ -26,9 +28,9 @@ from logicalrep.postgres.preflight.synchronous import refuse_synchronous
 from logicalrep.postgres.retries import LOCKED, Wait
 from logicalrep.postgres.server import Connection, query_server_time, query_wal_head
 from logicalrep.postgres.sessions.server_connection import ServerConnection
-from logicalrep.postgres.slots.slot import Slot, query_slot
+from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.timelines import Timeline, WalPosition, wal_divergence_reason
-from logicalrep.postgres.visibility import Visibility, query_visibility
+from logicalrep.postgres.visibility import Visibility, query_moment, query_visibility
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -95,13 +97,19 @@ class Catalog:
         self._connection = ServerConnection(
             settings.connection,
             waiting,
-            prepare=_bound_lock_waits,
+            prepare=self._prepare,
             on_failure=lambda: observer.on_event(ErrorCounted("server")),
         )
         self._lock = threading.Lock()
-        self._next = self._next_standby = 0.0
+        self._next = self._next_check = 0.0
+        self._room_warnings: set[str] = set()
         self._issued, self._table_warnings = set(issued_warnings), set(issued_warnings)
         self._heads = WalHeads()
+        # The last refresh, and the transactions that it sees; None if a later refresh may differ.
+        self._transactions: str | None = None
+        self._server_tables: dict[TableName, ServerTable] = {}
+        # When a refresh first saw a table that is not in the publication yet.
+        self._new_since: dict[TableName, float] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -128,12 +136,20 @@ class Catalog:
             )
             return None
 
-    def refuse_synchronous(self) -> None:
-        """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender, once per catalog interval."""
-        if time.monotonic() >= self._next_standby:
-            self._next_standby = time.monotonic() + self._limits.catalog_seconds
-            if warning := self.run(lambda connection: refuse_synchronous(connection, self._slot)):
-                self._warn(warning)
+    def check_slot(self) -> None:
+        """Warn if the slot may soon be lost, and raise SynchronousStandbyError if each COMMIT waits for its walsender;
+        once per catalog interval."""
+        if time.monotonic() < self._next_check:
+            return
+        self._next_check = time.monotonic() + self._limits.catalog_seconds
+        if warning := self.run(lambda connection: refuse_synchronous(connection, self._slot)):
+            self._warn(warning)
+        slot = self.run(lambda connection: find_slot(connection, self._slot))
+        room_warnings = {warning for warning in (slot and slot.room_warning,) if warning}
+        for warning in room_warnings:
+            self._warn(warning)
+        self._withdraw(self._room_warnings - room_warnings)
+        self._room_warnings = room_warnings
 
     def caught_up(self, lsn: Lsn) -> datetime | None:
         """Return the server's time of the last refresh whose end of the WAL is not after an LSN."""
@@ -156,7 +172,11 @@ class Catalog:
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         # Tables that wait for the destination call this in threads of their own.
         with self._lock:
-            return self._connection.run(action)
+            try:
+                return self._connection.run(action)
+            except psycopg.errors.CharacterNotInRepertoire:
+                # In a SQL_ASCII database a text may become unreadable between two queries.
+                return self._connection.run(action)
 
     def refresh(self, oids: Collection[int]) -> CatalogRefresh:
         """It waits for no lock."""
@@ -177,6 +197,8 @@ class Catalog:
     def unsent_partitions(self, previous_spec: TableSpec, current_spec: TableSpec) -> tuple[int, ...] | None:
         """Return the new partitions that may still have such rows; None while another session alters one."""
         unproven = self.unproven_partitions(previous_spec, current_spec)
+        if not unproven:
+            return ()
         try:
             empty = self.run(lambda connection: query_empty_tables(connection, unproven))
         except LOCKED:
@@ -210,7 +232,20 @@ class Catalog:
         )
 
     def _query_published(self, connection: Connection) -> dict[TableName, ServerTable]:
-        published = ensure_publication(connection, self._publication, self._settings, at_start=False)
+        transactions, refreshed_at, head = query_moment(connection)
+        if transactions == self._transactions:
+            # No transaction has ended since the last refresh, so that the catalog is the same.
+            self._heads.record_end(refreshed_at, head)
+            return {name: replace(server_table, head=head) for name, server_table in self._server_tables.items()}
+        self._transactions = None
+        new_since: dict[TableName, float] = {}
+
+        def may_join(table: TableName) -> bool:
+            new_since[table] = self._new_since.get(table, time.monotonic())
+            return time.monotonic() - new_since[table] >= self._settings.join_after
+
+        published = ensure_publication(connection, self._publication, self._settings, at_start=False, may_join=may_join)
+        self._new_since = new_since
         warnings = set(published.warnings)
         with catalog_snapshot(connection):
             # Names and columns come from one snapshot: somebody may rename a table between two queries.
@@ -222,20 +257,27 @@ class Catalog:
             warnings.add(f"{name} is not replicated, as it has no columns to write: replicate loads it once it has one")
         for warning in sorted(warnings):
             self._warn(warning)
-        for warning in sorted(self._table_warnings - warnings):
-            self._issued.discard(warning)
-            self._observer.on_event(WarningSolved(warning))
+        self._withdraw(self._table_warnings - warnings)
         self._table_warnings = warnings
-        return {
+        self._server_tables = {
             catalog_table.table.relation.table: ServerTable(oid, catalog_table, head)
             for oid, catalog_table in catalog_tables.items()
         }
+        if published.is_settled:
+            self._transactions = transactions
+        return self._server_tables
+
+    def _prepare(self, connection: Connection) -> None:
+        # The connection may lead to another server.
+        self._transactions = None
+        connection.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'".encode())
+
+    def _withdraw(self, warnings: set[str]) -> None:
+        for warning in sorted(warnings):
+            self._issued.discard(warning)
+            self._observer.on_event(WarningSolved(warning))
 
     def _warn(self, warning: str) -> None:
         if warning not in self._issued:
             self._issued.add(warning)
             self._observer.on_event(WarningIssued(warning))
-
-
-def _bound_lock_waits(connection: Connection) -> None:
-    connection.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'".encode())

@@ -19,6 +19,7 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
 from logicalrep.postgres.server import Connection, query_scalar, server_major
+from logicalrep.postgres.unreadable_texts import query_unreadable_tables
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import TypeCatalog
@@ -51,9 +52,10 @@ CROSS JOIN LATERAL (
     SELECT count(*), sum(xmin::text::bigint), max(xmin::text::bigint) FROM pg_attrdef WHERE adrelid = relation
 ) AS defaults
 """
-# The value of old rows in a column that was added later. The table's file does not have this value.
+# The value of old rows in a column that was added later. The table's file does not have this value. The catalog has it
+# in an array, whose text depends on its type's delimiter.
 _MISSING = """
-SELECT attrelid::bigint, attname, (attmissingval::text::text[])[1] FROM pg_attribute
+SELECT attrelid::bigint, attname, array_to_string(attmissingval, '') FROM pg_attribute
 WHERE attrelid = ANY(%s) AND attnum > 0 AND atthasmissing AND NOT attisdropped
 """
 # The files of a partitioned table are the files of its partitions.
@@ -180,7 +182,8 @@ def query_catalog_tables(
     def rows(query: str, *parameters: object) -> list[Any]:
         return connection.execute(query.encode(), parameters).fetchall()
 
-    tables = {oid: facts for oid, *facts in rows(_TABLES, list(oids))}
+    unreadable = query_unreadable_tables(connection, oids)
+    tables = {oid: facts for oid, *facts in rows(_TABLES, [oid for oid in oids if oid not in unreadable])}
     oids = list(tables)
     published = rows(_PUBLICATIONS.format("pubgencols = 's'" if major >= 18 else "false"), names)
     under_others = query_partitions_of_published(connection, oids, names)

@@ -20,7 +20,8 @@ _SENDS_GENERATED = 18
 """The first major version whose publications can send stored generated columns."""
 
 _FOUND = """
-SELECT pubinsert, pubupdate, pubdelete, {truncate}, {via_root}, {generated}, obj_description(oid, 'pg_publication') = %s
+SELECT pubinsert, pubupdate, pubdelete, {truncate}, {via_root}, {generated}, pg_is_in_recovery(),
+    pg_has_role(pubowner, 'USAGE'), obj_description(oid, 'pg_publication') = %s
 FROM pg_publication WHERE pubname = %s
 """
 
@@ -48,6 +49,9 @@ class PublicationPlan:
     """One sentence with a remedy for each table that is not replicated."""
     sends_generated: bool
     """Whether it sends stored generated columns, or will be created so, as a table needs it."""
+    is_on_standby: bool
+    may_alter: bool
+    """Whether the role owns the publication."""
 
     def includes(self, table: TableName) -> bool:
         return table not in self.excluded and (not self.wanted or table in self.wanted)
@@ -55,6 +59,15 @@ class PublicationPlan:
     @property
     def tables_to_add(self) -> tuple[TableName, ...]:
         return tuple(table for table in self.candidates.publishable if table not in self.tables) if self.is_ours else ()
+
+    def refusal(self, table: TableName) -> str | None:
+        """Return why the server would refuse to add a table to the publication; None if it would not."""
+        if self.is_on_standby:
+            return "a standby cannot publish tables, its primary can"
+        who = "this role may not publish the tables"
+        if not self.may_alter:
+            return f"{who} (must be owner of publication {self.name})"
+        return f"{who} (must be owner of table {table})" if table in self.candidates.not_owned else None
 
     def create_statements(self, major: int) -> list[sql.Composed]:
         options = ["publish_via_partition_root = true"] if major >= 13 else []
@@ -82,7 +95,7 @@ def query_plan(
     row = connection.execute(_FOUND.format(**of_version).encode(), (_MARK, name)).fetchone()
     exists, is_ours = row is not None, row is None or bool(row[-1])
     published = {table.name: table for table in query_listed_tables(connection, (name,))} if exists else {}
-    sends_generated = row is not None and bool(row[-2])
+    sends_generated = row is not None and bool(row[5])
 
     def query() -> Candidates:
         return query_candidates(connection, name, wanted, excluded, published, sends_generated=sends_generated)
@@ -118,6 +131,8 @@ def query_plan(
         refusals=tuple(refusals),
         warnings=tuple(warnings),
         sends_generated=sends_generated,
+        is_on_standby=row is not None and row[6],
+        may_alter=row is None or row[7],
     )
 
 

@@ -10,7 +10,8 @@ from psycopg import sql
 
 from logicalrep.observe.events import listed
 from logicalrep.postgres.publications import PublishedTable
-from logicalrep.postgres.server import Connection, server_major
+from logicalrep.postgres.server import Connection, query_scalar, server_major
+from logicalrep.postgres.unreadable_texts import query_unreadable_tables
 from logicalrep.transactions.table_names import TableName, TableSelection
 
 # The columns of a table's replica identity; with REPLICA IDENTITY FULL the columns of the primary key, if it has one.
@@ -52,6 +53,23 @@ _UNSENT = """(
         END
     ORDER BY generated.attgenerated DESC, generated.attnum LIMIT 1
 )"""
+# A schema that belongs to an extension has tables that the extension makes for its work, and that are no members of it:
+# the logs of pg_repack, the chunks of TimescaleDB.
+_IS_WORK = """EXISTS (
+    SELECT FROM pg_depend
+    WHERE classid = 'pg_namespace'::regclass AND objid = {table}.relnamespace AND deptype = 'e'
+)"""
+# The rows of a hypertable of TimescaleDB are in its chunks.
+_HAS_CHUNKS = f"""EXISTS (
+    SELECT FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
+    WHERE inhparent = tops.oid AND tops.relkind = 'r' AND {_IS_WORK.format(table="child")}
+)"""
+# Citus has the rows of such a table in shards, on its workers too.
+_DISTRIBUTED = """
+SELECT nspname, relname
+FROM pg_catalog.pg_dist_partition AS part JOIN pg_class AS class ON class.oid = part.logicalrelid
+JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
+"""
 # Partitions are published with their root, and tables of an extension belong to the extension. The columns of a
 # partition key depend on their table too. PostgreSQL uses a partition's own replica identity, both for its old rows and
 # to decide whether it accepts updates.
@@ -61,6 +79,7 @@ WITH RECURSIVE tops AS (
     FROM pg_class AS class
     JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
     WHERE class.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND NOT class.relispartition
+        AND class.oid <> ALL (%s::oid[])
         AND namespace.nspname NOT IN ('pg_catalog', 'information_schema') AND namespace.nspname !~ '^pg_(toast|temp)'
         AND NOT EXISTS (
             SELECT FROM pg_depend
@@ -75,7 +94,8 @@ WITH RECURSIVE tops AS (
 )
 SELECT tops.nspname, tops.relname, tops.relkind, tops.relpersistence,
     tops.relreplident = 'f' OR tops.key IS NOT NULL,
-    CASE WHEN tops.relreplident <> 'f' AND tops.key IS NULL THEN {fitting_index} END, {unsent_of_tops}, other.*
+    CASE WHEN tops.relreplident <> 'f' AND tops.key IS NULL THEN {fitting_index} END, {unsent_of_tops},
+    pg_has_role(tops.relowner, 'USAGE'), {is_work}, {has_chunks}, other.*
 FROM tops
 LEFT JOIN LATERAL (
     SELECT namespace.nspname, leaf.relname, leaf.relkind = 'r' AND leaf.relpersistence = 'p',
@@ -148,6 +168,8 @@ class LeftOut:
 @dataclass(frozen=True, slots=True)
 class Candidates:
     publishable: tuple[TableName, ...]
+    not_owned: frozenset[TableName]
+    """The publishable tables that the role may not add to a publication."""
     to_unpublish: tuple[TableName, ...]
     left_out: tuple[LeftOut, ...]
     not_carried: str | None
@@ -186,15 +208,27 @@ def query_candidates(
 ) -> Candidates:
     """An empty `wanted` means all tables."""
     publishable: list[TableName] = []
+    not_owned: set[TableName] = set()
     to_unpublish: list[TableName] = []
     left_out: list[LeftOut] = []
     not_carried_tables: dict[str, list[str]] = {}
     major = server_major(connection)
+    unreadable = query_unreadable_tables(connection)
+    left_out += [
+        LeftOut(table.name, str(table))
+        for table in unreadable.values()
+        if not table.is_partition and table.name not in excluded and (not wanted or table.name in wanted)
+    ]
     query = _candidates_query(major, sends_generated=sends_generated)
-    rows = connection.execute(query.encode()).fetchall()
-    for schema, name, kind, persistence, has_identity, index, unsent, *part in rows:
+    rows = connection.execute(query.encode(), (list(unreadable),)).fetchall()
+    distributed = _query_distributed(connection)
+    work_schemas: set[str] = set()
+    for schema, name, kind, persistence, has_identity, index, unsent, is_own, is_work, has_chunks, *part in rows:
         table = TableName(schema, name)
         if table in excluded or (wanted and table not in wanted):
+            continue
+        if is_work and table not in wanted.names:
+            work_schemas.add(schema)
             continue
         published, is_carried = published_tables.get(table), True
         columns = published.columns or () if published is not None else ()
@@ -206,6 +240,9 @@ def query_candidates(
             )
         if kind in _KINDS or persistence != "p":
             not_carried_tables.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(str(table))
+        elif has_chunks or table in distributed:
+            where = "the chunks of a hypertable" if has_chunks else "the shards of Citus"
+            left_out.append(LeftOut(table, f"{table} is not replicated, as its rows are in {where}"))
         elif not is_carried:
             text = (
                 f"{table} is not replicated, as its partition {identities[1].table} is foreign or unlogged, whose "
@@ -233,6 +270,8 @@ def query_candidates(
             )
         else:
             publishable.append(table)
+            if not is_own:
+                not_owned.add(table)
     not_carried = None
     if not_carried_tables:
         kinds = "; ".join(
@@ -240,7 +279,17 @@ def query_candidates(
             for kind, names in not_carried_tables.items()
         )
         not_carried = f"logical replication does not carry {kinds}; nor does it carry large objects"
-    return Candidates(tuple(publishable), tuple(to_unpublish), tuple(left_out), not_carried)
+    if work_schemas:
+        schemas = ", ".join(sorted(work_schemas))
+        work = f"tables in the schemas of extensions are not replicated unless --tables names them: {schemas}"
+        not_carried = "; ".join(filter(None, (not_carried, work)))
+    return Candidates(tuple(publishable), frozenset(not_owned), tuple(to_unpublish), tuple(left_out), not_carried)
+
+
+def _query_distributed(connection: Connection) -> set[TableName]:
+    if query_scalar(connection, "SELECT to_regclass('pg_catalog.pg_dist_partition')") is None:
+        return set()
+    return {TableName(*row) for row in connection.execute(_DISTRIBUTED).fetchall()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +406,8 @@ def _candidates_query(major: int, *, sends_generated: bool) -> str:
     )
     return _CANDIDATES.format(
         fitting_index=fitting_index,
+        is_work=_IS_WORK.format(table="tops"),
+        has_chunks=_HAS_CHUNKS,
         key_of_class=_KEY.format(table="class"),
         unsent_of_class=unsent("class"),
         unsent_of_tops=unsent("tops"),

@@ -5,7 +5,7 @@ FOR ALL TABLES, or without a replica identity, PostgreSQL would refuse applicati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -13,6 +13,7 @@ from psycopg import sql
 
 from logicalrep.pipeline.catalog.publication_plan import (
     PublicationNeededError,
+    PublicationPlan,
     add_statement,
     missing_tables_error,
     query_plan,
@@ -29,6 +30,8 @@ class Published:
     listed: tuple[PublishedTable, ...]
     warnings: tuple[str, ...]
     """One sentence with a remedy for each table that is not replicated."""
+    is_settled: bool
+    """Whether the publication has all that it was given, and lost all that it had to lose."""
 
     @property
     def tables(self) -> tuple[TableName, ...]:
@@ -36,12 +39,17 @@ class Published:
 
 
 def ensure_publication(
-    connection: Connection, name: str, settings: ReplicateSettings, *, at_start: bool = True
+    connection: Connection,
+    name: str,
+    settings: ReplicateSettings,
+    *,
+    at_start: bool = True,
+    may_join: Callable[[TableName], bool] = lambda table: True,
 ) -> Published:
     """Create the publication, or add new tables to one of ours; return its tables. `connection` needs a lock_timeout.
 
     Raises PublicationNeededError, or LockNotAvailable and DeadlockDetected while another session alters a table.
-    Unless `at_start`, a missing table is only a warning.
+    Unless `at_start`, a missing table is only a warning. A new table is added once it `may_join`.
     """
     plan = query_plan(connection, name, settings, at_start=at_start)
     if plan.incomplete is not None:
@@ -55,12 +63,12 @@ def ensure_publication(
         except PublicationNeededError as error:
             raise PublicationNeededError("; ".join([*warnings, error.description])) from None
     elif plan.is_ours:
+        excluded = [table for table in sorted(plan.tables) if table in plan.excluded]
         warnings += _drop_tables(
-            connection, name, plan.candidates.to_unpublish, "the server refuses updates and deletes of"
+            connection, plan, plan.candidates.to_unpublish, "the server refuses updates and deletes of"
         )
-        published = [table for table in sorted(plan.tables) if table in plan.excluded]
-        warnings += _drop_tables(connection, name, published, "the server still sends changes, which are ignored, of")
-        warnings += _add_tables(connection, name, plan.tables_to_add)
+        warnings += _drop_tables(connection, plan, excluded, "the server still sends changes, which are ignored, of")
+        warnings += _add_tables(connection, plan, may_join)
     # A table with an unlogged partition waits, like an unlogged table, and is reloaded once all partitions are logged.
     listed = [
         table
@@ -72,34 +80,55 @@ def ensure_publication(
         raise missing_tables_error(name, absent, warnings)
     if plan.excluded:
         warnings.append(f"excluded, so neither loaded nor replicated: {plan.excluded}; their stored rows stay")
-    return Published(tuple(table for table in listed if plan.includes(table.name)), tuple(warnings))
+    pending = {table for table in plan.tables_to_add if plan.refusal(table) is None} - {table.name for table in listed}
+    unwanted = {*plan.candidates.to_unpublish, *(table for table in plan.tables if table in plan.excluded)}
+    kept = unwanted & {table.name for table in listed} if plan.is_ours and plan.may_alter else ()
+    return Published(
+        tuple(table for table in listed if plan.includes(table.name)),
+        tuple(warnings),
+        is_settled=not pending and not kept,
+    )
 
 
-def _add_tables(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
-    """Return why tables were not added."""
+def _add_tables(connection: Connection, plan: PublicationPlan, may_join: Callable[[TableName], bool]) -> list[str]:
+    """Return why tables were not added. A statement that the server would refuse is not sent: it logs each refusal."""
+    refusals = {table: plan.refusal(table) for table in plan.tables_to_add if may_join(table)}
+    warnings = [
+        f"{refusal}: let their owner run: {add_statement(plan.name, [table]).as_string(connection)}"
+        for table, refusal in refusals.items()
+        if refusal is not None
+    ]
+    return warnings + _add(connection, plan.name, [table for table, refusal in refusals.items() if refusal is None])
+
+
+def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
     if not tables:
         return []
     try:
         _run(connection, [add_statement(name, tables)])
     except (PublicationNeededError, *LOCKED) as error:
         if len(tables) > 1:
-            return [warning for table in tables for warning in _add_tables(connection, name, [table])]
+            return [warning for table in tables for warning in _add(connection, name, [table])]
         if isinstance(error, PublicationNeededError):
             return [error.description]
         return [f"{tables[0]} is not replicated yet, as another session has locked it: replicate retries"]
     except (psycopg.errors.UndefinedTable, psycopg.errors.DuplicateObject, psycopg.errors.InvalidSchemaName):
         # Another session has dropped or added a table: the next catalog refresh sees it.
         if len(tables) > 1:
-            return [warning for table in tables for warning in _add_tables(connection, name, [table])]
+            return [warning for table in tables for warning in _add(connection, name, [table])]
     return []
 
 
-def _drop_tables(connection: Connection, name: str, tables: Sequence[TableName], effect: str) -> list[str]:
+def _drop_tables(connection: Connection, plan: PublicationPlan, tables: Sequence[TableName], effect: str) -> list[str]:
     """Return why tables stay."""
     warnings = []
     for table in tables:
         dropping = sql.SQL("ALTER PUBLICATION {} DROP TABLE ONLY {}")
-        statement = dropping.format(sql.Identifier(name), sql.Identifier(*table))
+        statement = dropping.format(sql.Identifier(plan.name), sql.Identifier(*table))
+        if plan.is_on_standby or not plan.may_alter:
+            text = f"{plan.refusal(table)}: let their owner run: {statement.as_string(connection)}"
+            warnings.append(f"{effect} {table}: {text}")
+            continue
         try:
             _run(connection, [statement])
         except PublicationNeededError as error:

@@ -61,6 +61,11 @@ class ReplicateOptions:
     failover: bool = option(
         kinds.flag, "Synchronize the slot to standbys, so that it survives a failover (PostgreSQL 17 and later)."
     )
+    on_lost_slot: Literal["error", "resync"] = option(
+        kinds.choice("error", "resync"),
+        "The action if the slot is lost, or the server lacks its WAL: `error` ends the run; `resync` creates a new "
+        "slot and reloads all tables, at most three times a day.",
+    )
     tables: Iterable[str] = option(
         _tables,
         "Replicate only these tables: `schema.table`, or `table`, as in SQL; `*` stands for any text, as in `sales.*`. "
@@ -74,6 +79,12 @@ class ReplicateOptions:
         "changes in another publication, and says so when it starts. Their stored rows stay as they are.",
         default="none",
         metavar="A,B",
+    )
+    join_after: float = option(
+        kinds.amount(0.0, "seconds"),
+        "The seconds after which a table that is created during a run is published and loaded, so that tables which "
+        "tools create for a short time never are.",
+        metavar="SECONDS",
     )
     once: bool = option(
         kinds.flag,

@@ -68,7 +68,7 @@ class Loop:
         self._backlog_end = self._query_backlog_end()
         target = self._backlog_end if self._settings.once else None
         while not self._stop.is_set():
-            self._catalog.refuse_synchronous()
+            self._catalog.check_slot()
             self._context.engine.check()
             # Without a refresh no batch is taken: changes of an unknown table count as part of its later load.
             if self._pause_check.check() or not self._refresh_if_due():

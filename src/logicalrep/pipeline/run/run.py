@@ -46,6 +46,7 @@ from logicalrep.pipeline.load.load_queue import LoadQueue
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.load.snapshot_copy import SnapshotCopy
 from logicalrep.pipeline.masks.guard import Guard
+from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.loop import Loop
 from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for
 from logicalrep.pipeline.run.setup import Prepared, naming_remedies, prepare, proven_before
@@ -57,13 +58,15 @@ from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables.manager import TableManager
 from logicalrep.postgres.retries import Ended, Wait
-from logicalrep.postgres.slots.errors import LostPositionError
+from logicalrep.postgres.slots.errors import LostPositionError, SlotError
 from logicalrep.postgres.snapshots import WRITERS_INTERVAL
 from logicalrep_runtime.columnar.compiling import announcing_compilation
 from logicalrep_runtime.errors import LogicalRepError
 
 _MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
 """The number of engine failures, and the seconds within which they end the run."""
+_MOST_LOST_SLOTS, _LOST_SLOTS_WITHIN = 3, 86400.0
+"""The number of lost slots that a run replaces, and the seconds within which the next one ends the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +170,7 @@ def _serve(
             address = stack.enter_context(serve(settings.listen, observed.figures, pages, checks=checks))
             observer.on_event(PageServed(address))
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
+        lost: deque[float] = deque(maxlen=_MOST_LOST_SLOTS)
         while True:
             try:
                 follow(settings, storage, observer, observed, stop, start)
@@ -176,6 +180,15 @@ def _serve(
                 if stop.is_set() or (len(ended) == _MOST_STARTS and ended[-1] - ended[0] < _STARTS_WITHIN):
                     raise
                 observer.on_event(WarningIssued(f"{error.description}: replicate restarts it, and replication resumes"))
+            except SlotError as error:
+                is_often = len(lost) == _MOST_LOST_SLOTS and time.monotonic() - lost[0] < _LOST_SLOTS_WITHIN
+                if stop.is_set() or error.code != "SLOT_LOST" or settings.on_lost_slot != "resync" or is_often:
+                    raise
+                lost.append(time.monotonic())
+                slot, publication = settings.slot, settings.publication
+                resync(settings.connection, storage, (), new_slot=True, slot=slot, publication=publication)
+                text = f"the slot is {error.reason}: replicate creates a new slot and reloads all tables"
+                observer.on_event(WarningIssued(text))
 
 
 def follow(

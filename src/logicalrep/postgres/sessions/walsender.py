@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, Self
 
 import psycopg
@@ -19,6 +19,7 @@ from logicalrep.postgres.connection import ConnectError, ConnectionSettings, err
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publication_errors
 from logicalrep.postgres.server import Connection, query_scalar
+from logicalrep.postgres.sessions.readable_names import ReadableNames
 from logicalrep.postgres.silence import Backend, SilentServerError, execute_command, wait_readable
 from logicalrep.postgres.slots.positions import check_not_passed, check_within_wal
 from logicalrep.postgres.slots.slot import Slot, query_slot
@@ -160,6 +161,7 @@ class Walsender:
         """The slot's position when the session started: the server sends every later commit."""
         self.received = Lsn(0)
         self._flushed = Lsn(0)
+        self._names: ReadableNames | None = None
         self._connection = settings.connect(replication=True)
         self.backend = self._connection.backend
         """The session's server process; None if the server does not show it."""
@@ -175,6 +177,7 @@ class Walsender:
                 if self._connection.info.parameter_status("server_encoding") == "SQL_ASCII":
                     # Such a server converts nothing: with UTF8 any byte that is not UTF-8 would end every session.
                     self._connection.execute("SET client_encoding = SQL_ASCII")
+                    self._names = ReadableNames(options.proto_version)
                 if previous_backend is not None:
                     previous_backend.end(observer)
                 retry_until_free(lambda: self._start(command), observer, slot, patience=patience)
@@ -240,6 +243,8 @@ class Walsender:
         self._report_if_due()
         began = time.monotonic()
         received = receive_messages(self._connection, timeout, most, self._messages_at + self._gathering)
+        if self._names is not None:
+            received = replace(received, envelopes=self._names.replace_in(received.envelopes))
         self._read_at = time.monotonic()
         if received.size:
             self._messages_at = self._read_at
