@@ -15,6 +15,7 @@ import pytest
 
 from codegen.pagecheck.reading import read_page
 from logicalrep_protocol import v1
+from logicalrep_runtime.scalars import Lsn, TimestampTz
 from tests.conftest import ROOT
 from tests.documents import examples
 
@@ -77,5 +78,5 @@ def test_the_picture_shows_a_row_as_it_is_in_each_place() -> None:
     generated = (ROOT / "generated/logicalrep_protocol/v1.py").read_text("utf-8")
     assert f"    {attribute}\n" in generated
     assert f"        {subcon}\n" in generated
-    begin_bytes = v1.Begin(final_lsn=v1.Lsn(1), commit_timestamp=v1.TimestampTz(0), xid=731).build()
+    begin_bytes = v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=731).build()
     assert begin_bytes.endswith(bytes.fromhex(data))

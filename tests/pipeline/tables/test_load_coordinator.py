@@ -124,7 +124,7 @@ class TableRun:
             observer=self,
             engine=SequentialEngine(),
             indexes=KeyIndexes("", 0, pytest.fail),
-            patience=Patience(self, self.stop, str),
+            patience=Patience(self, self.stop, str, 30.0),
             stop=self.stop,
         )
         catalog = cast(Catalog, self.server)
