@@ -1,4 +1,4 @@
-"""The picture and the commands at the beginning of codegen/README.md."""
+"""The commands at the beginning of codegen/README.md print what the page shows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
-from codegen.pagecheck.reading import read_page
-from logicalrep_protocol import v1
-from logicalrep_runtime.scalars import Lsn, TimestampTz
 from tests.conftest import ROOT
 from tests.documents import examples
 
@@ -59,24 +55,3 @@ def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
     for block in blocks:
         line, _, printed = block.partition("\n")
         assert _run(tmp_path, line.removeprefix("$ ")) == printed
-
-
-def test_the_picture_shows_a_row_as_it_is_in_each_place() -> None:
-    texts = [
-        "".join(element.itertext()).strip()
-        for element in ElementTree.parse(ROOT / "docs" / "generator.svg").iter()
-        if element.get("class") == "code"
-    ]
-    printed, described, row, doc, attribute, subcon, data = texts
-    (begin,) = [
-        message
-        for message in read_page(ROOT / "spec" / "pages" / "postgresql-18-logicalrep-message-formats.html").messages
-        if message.name == "Begin"
-    ]
-    assert (begin.rows[-1].type, begin.rows[-1].description) == (printed, described)
-    assert f"    {row}\n      {doc}\n" in (ROOT / "spec/logicalrep/begin.yaml").read_text("utf-8")
-    generated = (ROOT / "generated/logicalrep_protocol/v1.py").read_text("utf-8")
-    assert f"    {attribute}\n" in generated
-    assert f"        {subcon}\n" in generated
-    begin_bytes = v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=731).build()
-    assert begin_bytes.endswith(bytes.fromhex(data))
