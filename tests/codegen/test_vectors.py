@@ -23,8 +23,6 @@ from tests.codegen.model.generation import imported_from
 from tests.codegen.vector_reading import misread
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.slow
-
 _LAYOUTS = {"logicalrep": LOGICALREP, "pgwire": PGWIRE, "walsender": WALSENDER}
 _VERSIONS = {"logicalrep": tuple(PARSE), "pgwire": (1, 2), "walsender": (1,)}
 _CAPTURES = ROOT / "tests" / "captures" / "pg16" / "stream"
@@ -77,6 +75,7 @@ def plain(step: Any) -> Any:
     return str(int(value)) if operation.width == 8 else int(value)
 
 
+@pytest.mark.slow
 def test_the_package_reads_every_vector(folder: Path) -> None:
     count = 0
     for protocol, vector in vectors(folder):
@@ -181,6 +180,7 @@ def test_a_session_reads_every_sequence_of_both_sides(folder: Path) -> None:
     assert versions == {1, 2}
 
 
+@pytest.mark.slow
 def test_every_file_is_as_the_schema_says(folder: Path) -> None:
     schema = json.loads((folder / "vectors.schema.json").read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)

@@ -31,8 +31,6 @@ from tests.pipeline.replicating import TABLES
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.slow
-
 Start = Callable[[threading.Event], AbstractContextManager[Engine]]
 
 LIMITS = Limits()
@@ -52,6 +50,7 @@ def _never(_: threading.Event) -> Iterator[Engine]:
     yield
 
 
+@pytest.mark.slow
 def test_little_work_runs_in_this_process_and_other_work_elsewhere() -> None:
     with BySizeEngine(_local, threading.Event(), "needed", LIMITS) as engine:
         assert engine.run(_pid, [1, 2], LIMITS.in_process_bytes) == [os.getpid()] * 2

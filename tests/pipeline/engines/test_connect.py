@@ -77,7 +77,6 @@ def test_a_session_shows_that_it_lives(connect: Any, tmp_path: Path, monkeypatch
         eventually(lambda: len(asked) > 2)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.RETRIES_EXCEEDED")
 def test_a_server_that_is_unreachable_is_reported_in_a_sentence(tmp_path: Path) -> None:
     pytest.importorskip("grpc")

@@ -18,8 +18,6 @@ from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History
 from tests.pipeline.stored import APP, MODES, WriteMode, new_log, rows_at
 
-pytestmark = pytest.mark.slow
-
 
 def change(log: DeltaLog, history: History, steps: int) -> None:
     for _ in range(steps):
@@ -27,6 +25,7 @@ def change(log: DeltaLog, history: History, steps: int) -> None:
     apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [("id",), None], ids=str)
 @pytest.mark.parametrize("mode", MODES)
 def test_batches_between_a_merge_and_its_commit(tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode) -> None:

@@ -16,8 +16,6 @@ from logicalrep.pipeline.storage.statistics import Statistics
 from logicalrep.pipeline.upkeep.policy import LEAST_ROWS, due_files
 from tests.pipeline.histories import table
 
-pytestmark = pytest.mark.slow
-
 BYTES_OF_A_ROW = 100
 LIMITS = Limits()
 # Size classes below full files; a row passes each class once.
@@ -143,6 +141,7 @@ def _rows(file: DataFile) -> int:
     return file.rows
 
 
+@pytest.mark.slow
 def test_random_updates_write_no_more_in_each_half_hour_than_in_the_one_before() -> None:
     """In the first one it is less: vectors grow until the first file is written anew without its marked rows."""
     table_, written = Updated(), [0]
