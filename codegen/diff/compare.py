@@ -109,9 +109,23 @@ def _compare_pair(things: Things, pair: Pair) -> None:
     for old_thing, new_thing, spot in layouts:
         rows = [Row(side, owner, row) for side, owner in ((old, old_thing), (new, new_thing)) for row in owner.fields]
         old_rows, new_rows = rows[: len(old_thing.fields)], rows[len(old_thing.fields) :]
+        old_rows = _with_counterparts(old_rows, new_rows)
+        things.old_keys |= {(new_thing.name, row.name): row.row.key for row in old_rows if row.counterpart}
         things.both("field", old_rows, new_rows, names.rows.get(new_thing.name, {}), spot, new_thing.name)
         things.compare_rows(spot, new_thing.name, old_rows, new_rows)
     things.add_types(pair)
+
+
+def _with_counterparts(old_rows: list[Row], new_rows: list[Row]) -> list[Row]:
+    """Return the old rows; the only row of a name has the key of the first new row of the name."""
+    old_names = [row.row.name for row in old_rows]
+    new_keys = {row.row.name: row.row.key for row in reversed(new_rows)}
+    return [
+        row._replace(counterpart=new_keys[row.row.name])
+        if old_names.count(row.row.name) == 1 and new_keys.get(row.row.name, row.row.key) != row.row.key
+        else row
+        for row in old_rows
+    ]
 
 
 def _order(change: Change) -> tuple[object, ...]:

@@ -19,15 +19,22 @@ class Row(NamedTuple):
     protocol: Protocol
     owner: Owner
     row: Field
+    counterpart: str = ""
+    """The key of the other side's row, if the rows differ in their last version alone; empty for the own key."""
 
     @property
     def name(self) -> str:
         """The row's name, unique among rows of the same name."""
-        return self.row.key
+        return self.counterpart or self.row.key
 
     @property
     def place(self) -> Place:
         return self.row.place
+
+    @property
+    def named_type(self) -> NamedType | None:
+        """The named type of an integer."""
+        return self.protocol.types.get(self.row.named_type or "")
 
     @property
     def tag_of(self) -> str:
@@ -71,8 +78,9 @@ def _type(row: Row) -> tuple[object, str]:
 
 def _accepts(row: Row) -> tuple[object, str]:
     """Return the legal numbers."""
-    legal = (0, 1) if row.row.boolean else row.row.legal
-    numbers = frozenset((0, 1) if row.row.boolean else row.row.codes)
+    of_type = tuple(row.named_type.values) if row.named_type and not row.row.constants else ()
+    legal = (0, 1) if row.row.boolean else row.row.legal or of_type
+    numbers = frozenset((0, 1) if row.row.boolean else row.row.codes or of_type)
     shown = " or ".join(f"'{value}'" if isinstance(value, str) else str(value) for value in legal) or "anything"
     return (numbers, row.row.nonzero, row.row.any_character), shown + (" but zero" if row.row.nonzero else "")
 
@@ -97,6 +105,12 @@ def _python(row: Row) -> tuple[object, str]:
     return text, text
 
 
+def _epoch(row: Row) -> tuple[object, str]:
+    """Return the number that Arrow counts as zero of the row's type."""
+    epoch = row.named_type.epoch if row.named_type else 0
+    return epoch, str(epoch)
+
+
 def _notation(row: Row) -> tuple[object, str]:
     return type_text(row.row), type_text(row.row)
 
@@ -111,6 +125,7 @@ _READ: Mapping[str, Callable[[Row], tuple[object, str]]] = {
     "sign": _sign,
     "condition": _condition,
     "python": _python,
+    "epoch": _epoch,
     "batch_column": _column,
     "notation": _notation,
 }
@@ -127,6 +142,11 @@ def read(attribute: str, thing: Any) -> tuple[object, str]:
         return set(value), ", ".join(value)
     shown = str(value).lower() if isinstance(value, bool) else str(value)
     return value, "" if value is None else shown
+
+
+def entries_unlike(entries: Mapping[Any, Any], other: Mapping[Any, Any]) -> str:
+    """Return the entries that another mapping lacks or has otherwise: `LATIN2: iso8859-2`."""
+    return ", ".join(f"{key}: {value}" for key, value in entries.items() if other.get(key) != value)
 
 
 def name_of(thing: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from codegen.diff.change import Case, Cases, Change, Spot
-from codegen.diff.fields import Row, described, name_of, names_in, read
+from codegen.diff.fields import Row, described, entries_unlike, name_of, names_in, read
 from codegen.diff.pair import Pair
 from codegen.diff.rules import ORDER, RULES, Severity, rules_of
 from codegen.diff.wording import key_of, listed, place_in
@@ -25,10 +25,10 @@ _SUBJECTS = {
 }
 """The subjects of findings on things whose name alone is ambiguous."""
 
-_OF_TYPES = {"sign": "signed", "python": "python"}
+_OF_TYPES = {"sign": "signed", "python": "python", "accepts": "values", "epoch": "epoch"}
 """The attributes of a field that its named type decides, and the type's attributes."""
 
-_EXISTENCE = ("since", "also_since", "also_when")
+_EXISTENCE = ("since", "until", "also_since", "also_when")
 """The attributes that decide which cases contain a message or field."""
 
 
@@ -39,6 +39,8 @@ class Things:
         self.changes: list[Change] = []
         self.by_type: defaultdict[tuple[str, str], list[tuple[str, Cases]]] = defaultdict(list)
         """The fields that change because of their named type, by the type and its attribute."""
+        self.old_keys: dict[tuple[str, str], str] = {}
+        """The keys of old rows that have another key than their counterpart, by the layout and the counterpart's."""
         self._pair = pair
         self._common: Cases = pair.old_presence.cases & pair.new_presence.cases if pair else frozenset()
 
@@ -91,8 +93,10 @@ class Things:
         """Add a change for each named type that changes fields."""
         for (subject, attribute), fields in sorted(self.by_type.items()):
             old_type, new_type = (side.types[subject.removeprefix("type ")] for side in (pair.old, pair.new))
-            rule = RULES["type-sign" if attribute == "signed" else "type-python"]
-            old_text, new_text = read(attribute, old_type)[1], read(attribute, new_type)[1]
+            rule = RULES["type-sign" if attribute == "signed" else f"type-{attribute}"]
+            (old_value, old_text), (new_value, new_text) = read(attribute, old_type), read(attribute, new_type)
+            if isinstance(old_value, Mapping) and isinstance(new_value, Mapping):
+                old_text, new_text = entries_unlike(old_value, new_value), entries_unlike(new_value, old_value)
             text = f"{rule.text(attribute, old_text, new_text)}: {listed(name for name, _ in fields)}"
             cases = (case for _, field_cases in fields for case in field_cases)
             self.add(rule.id, Spot(new_type.place, subject), text, cases)
@@ -129,7 +133,8 @@ class Things:
         """Return the cases that contain a thing, on both sides."""
         if self._pair is None:
             return frozenset(), frozenset()
-        return self._pair.old_presence.of(kind, name, owner), self._pair.new_presence.of(kind, name, owner)
+        old_name = self.old_keys.get((owner, name), name) if kind == "field" else name
+        return self._pair.old_presence.of(kind, old_name, owner), self._pair.new_presence.of(kind, name, owner)
 
     def _compare(self, kind: str, old_thing: Any, new_thing: Any, spot: Spot, owner: str, reported: set[str]) -> None:
         """Add the differing attributes. `reported` are rules and severities that were already reported."""
@@ -144,6 +149,8 @@ class Things:
                     self.compare_order(spot, attribute, names_in(attribute, old_thing), names_in(attribute, new_thing))
                     continue
                 (old_value, old_text), (new_value, new_text) = read(attribute, old_thing), read(attribute, new_thing)
+                if isinstance(old_value, Mapping) and isinstance(new_value, Mapping):
+                    old_text, new_text = entries_unlike(old_value, new_value), entries_unlike(new_value, old_value)
                 if old_value == new_value or reported & set(rule.unless) or (spot.subject, attribute) in self.by_type:
                     continue
                 cases = new_cases if rule.severity is Severity.DOC else either
@@ -164,6 +171,7 @@ class Things:
                     isinstance(new_thing, Row)
                     and of_type
                     and old_thing.row.named_type == new_thing.row.named_type is not None
+                    and read(of_type, old_thing.named_type) != read(of_type, new_thing.named_type)
                 ):
                     self.by_type[f"type {new_thing.row.named_type}", of_type].append((spot.subject, cases))
                     continue
