@@ -18,7 +18,7 @@ export SERVER
 VERSIONS ?= 4.0 4.1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff build clean
+.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff spec-review build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -170,6 +170,18 @@ recording: $(SPARK_READY) ## Record the first minute in a terminal anew, as docs
 
 spec-diff: $(READY) ## Show what changed in spec/ since BASE
 	$(BIN)/python -m codegen diff $(BASE)
+
+REVIEW := build/spec-diff.md
+export FAIL_ON ?= wire
+
+spec-review: $(READY) ## Review what changed in spec/ since BASE: annotations, a summary, a comment on PULL_REQUEST
+	@mkdir -p $(dir $(REVIEW))
+	$(BIN)/python -m codegen diff $(BASE) --format markdown --fail-on none > $(REVIEW)
+	@if [ -n "$$GITHUB_STEP_SUMMARY" ]; then cat $(REVIEW) >> "$$GITHUB_STEP_SUMMARY"; fi
+	@if [ -n "$$PULL_REQUEST" ]; then \
+	  gh pr comment "$$PULL_REQUEST" --edit-last --create-if-none --body-file $(REVIEW); \
+	fi
+	$(BIN)/python -m codegen diff $(BASE) --format github --fail-on "$$FAIL_ON"
 
 build: $(READY) ## Build a release's files into dist/: sdists and wheels, vectors, the reference
 	rm -rf dist build/logicalrep-vectors build/logicalrep-reference

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codegen.diff.compare import compare
 from codegen.diff.markdown import render_markdown
-from codegen.diff.rendering import Report, render_github, render_text
+from codegen.diff.rendering import Report, render_github, render_json, render_text
 from codegen.diff.rules import Severity
 from codegen.diff.sides import Side, SideError, read_side
 from codegen.shared import ROOT
@@ -18,7 +18,7 @@ Print what changed in the spec for whoever uses the protocol, one finding a line
 (spec/README.md explains each), what changed and the versions concerned. A summary by version ends it.
 """
 
-_RENDERERS = {"text": render_text, "markdown": render_markdown, "github": render_github}
+_RENDERERS = {"text": render_text, "markdown": render_markdown, "github": render_github, "json": render_json}
 
 _FAILING = {
     "wire": (Severity.WIRE,),
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=list(_RENDERERS),
         default="text",
-        help="text by default; github prints annotations for a pull request",
+        help="text by default; github prints annotations for a pull request, json an object for programs",
     )
     parser.add_argument(
         "--fail-on",

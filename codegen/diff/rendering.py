@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -55,6 +56,31 @@ def render_github(report: Report) -> str:
     return _lines(report, lines)
 
 
+def render_json(report: Report) -> str:
+    """Return an object with the findings, the number of each severity, and each version's status."""
+    comparison = report.comparison
+    findings = []
+    for change in comparison.changes:
+        path, line, column = report.place(change).rsplit(":", 2)
+        was = change.spot.old_place
+        findings.append(
+            {
+                "severity": change.severity,
+                "rule": change.rule.id,
+                "protocol": change.protocol,
+                "subject": change.spot.subject,
+                "text": one_line(change.text),
+                "versions": change.versions,
+                "path": path,
+                "line": int(line),
+                "column": int(column),
+                "was": report.old.shown(was) if was else None,
+            }
+        )
+    counted = {severity: len(comparison.of(severity)) for severity in Severity}
+    return f"{json.dumps({'findings': findings, 'counts': counted, 'versions': statuses(report)}, indent=2)}\n"
+
+
 def _lines(report: Report, findings: list[str]) -> str:
     every = [*findings, counts(report.comparison), *summary(report)]
     return "".join(f"{one_line(line)}\n" for line in every)
@@ -70,19 +96,25 @@ def counts(comparison: Comparison) -> str:
     return ", ".join(f"{len(comparison.of(severity))} {severity}" for severity in Severity)
 
 
-def summary(report: Report) -> Iterator[str]:
-    """Yield the status of each protocol's versions, judged only by bytes."""
+def statuses(report: Report) -> dict[str, dict[str, str]]:
+    """Return the status of each version by its name, by protocol; judged only by bytes."""
     comparison = report.comparison
-    statuses = {pair.new.name: comparison.statuses(pair) for pair in comparison.pairs}
+    by_number = {pair.new.name: comparison.statuses(pair) for pair in comparison.pairs}
     for what, protocols in (("added", comparison.added), ("gone", comparison.removed)):
-        statuses |= {protocol.name: {version.number: what for version in protocol.versions} for protocol in protocols}
+        by_number |= {protocol.name: {version.number: what for version in protocol.versions} for protocol in protocols}
     called = {
         protocol.name: protocol.version_names
         for protocol in [*(pair.new for pair in comparison.pairs), *comparison.added, *comparison.removed]
     }
-    for name, status in sorted(statuses.items()):
+    return {
+        name: {f"v{called[name].get(version, version)}": what for version, what in status.items()}
+        for name, status in sorted(by_number.items())
+    }
+
+
+def summary(report: Report) -> Iterator[str]:
+    """Yield the status of each protocol's versions."""
+    for name, status in statuses(report).items():
         runs = groupby(status.items(), key=lambda item: item[1])
-        texts = (
-            " ".join(f"v{called[name].get(version, version)}" for version, _ in run) + f" {what}" for what, run in runs
-        )
+        texts = (" ".join(version for version, _ in run) + f" {what}" for what, run in runs)
         yield f"{name}: {', '.join(texts)}"

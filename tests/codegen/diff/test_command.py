@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -228,6 +229,14 @@ def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old_spec: 
     assert lines[13] == "6 wire, 3 api, 3 added, 1 doc"
 
 
+def test_json(old_spec: Path, new_spec: Path, diff: Diff) -> None:
+    report = json.loads(diff(old_spec, new_spec, "--format", "json").out)
+    (finding,) = report["findings"]
+    assert (finding["severity"], finding["rule"], finding["was"]) == ("wire", "field-condition", None)
+    assert Path(finding["path"]).is_relative_to(new_spec)
+    assert (report["counts"]["wire"], report["versions"]["other"]) == (1, {"v1": "unchanged"})
+
+
 def test_markdown_of_no_change(repository: Repository, old_spec: Path, diff: Diff) -> None:
     revision = repository.commit(old_spec)
     assert diff("HEAD", "--format", "markdown", "--repository", repository.folder).out == (
@@ -245,7 +254,7 @@ def test_the_output_is_the_same_every_time(tmp_path: Path, old_spec: Path) -> No
     new = write_small(tmp_path / "new", DATA["markdown"]["edit"])
     script = (
         "import argparse\nfrom codegen.diff import add_arguments, run\nparser = argparse.ArgumentParser()\n"
-        "add_arguments(parser)\nfor name in ('text', 'markdown', 'github'):\n"
+        "add_arguments(parser)\nfor name in ('text', 'markdown', 'github', 'json'):\n"
         f"    run(parser.parse_args([{str(old_spec)!r}, {str(new)!r}, '--format', name]))\n"
     )
     outputs = {
