@@ -117,8 +117,8 @@ def _by_hand(recording: Recording) -> None:
     assert (portal.described.name, portal.name) == ("PORTAL", "p")
     assert (execute.portal, execute.row_limit) == ("p", 2)
     names = [type(message).__name__ for message in recording.messages[start:]]
-    before, after = names[: names.index("PortalSuspended")], names[names.index("PortalSuspended") :]
-    assert (before.count("DataRow"), after[: after.index("CommandComplete")].count("DataRow")) == (2, 3)
+    first, rest = names[: names.index("PortalSuspended")], names[names.index("PortalSuspended") :]
+    assert (first.count("DataRow"), rest[: rest.index("CommandComplete")].count("DataRow")) == (2, 3)
     numbers = [row for row in rows(recording.messages) if len(row[0] or b"") == 4]
     assert numbers == [(number.to_bytes(4, "big"),) for number in range(1, 6)]
     assert [
