@@ -82,9 +82,7 @@ def _own_package(protocol: Protocol) -> dict[str, str]:
             "package_init.py.j2",
             protocol=protocol,
             package=package_of(protocol),
-            conversation="FramedConversation"
-            if all(_tells_its_size(view, message) for view in views(protocol) for message in view.messages)
-            else "Conversation",
+            conversation="FramedConversation" if all(map(_are_framed, views(protocol))) else "Conversation",
         ),
         "layouts.py": _layouts_module((protocol,)),
         **_version_modules(protocol),
@@ -98,16 +96,31 @@ def _version_modules(protocol: Protocol) -> dict[str, str]:
     return {f"{view.module}.py": _version_module(view, blocks[: view.version]) for view in versions}
 
 
-def _tells_its_size(view: View, message: Message) -> bool:
-    """Return whether a reader knows a message's size from its first integers, as one is the length, or all it has."""
+def _are_framed(view: View) -> bool:
+    """Return whether every message shows its size in the same way as all that share its tag or have none."""
+    frames: dict[tuple[str, ...], set[tuple[int, int] | None]] = {}
+    for message in view.messages:
+        for sender in message.senders:
+            place = (sender, message.tag) if message.is_tagged else (sender, "", message.when or "")
+            frames.setdefault(place, set()).add(_frame(view, message))
+    return all(len(group) == 1 and None not in group for group in frames.values())
+
+
+def _frame(view: View, message: Message) -> tuple[int, int] | None:
+    """Return the offset and width of the length among a message's first integers.
+
+    The width is 0 for a message of integers alone, which ends at the offset. None if no integer shows the size.
+    """
+    offset = 0
     for operation in lower(view, message.fields):
         if (isinstance(operation, Measure) and not operation.of) or (
             isinstance(operation, Constant) and operation.is_length
         ):
-            return True
+            return offset, operation.width
         if not isinstance(operation, Integer):
-            return False
-    return True
+            return None
+        offset += operation.width
+    return offset, 0
 
 
 def _layouts_module(protocols: tuple[Protocol, ...]) -> str:

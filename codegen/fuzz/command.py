@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _REPAIRS = 15
 """Attempts to repair a spec that the checker refuses."""
 _SECONDS = 20
-"""The limit for one spec."""
+"""The limit for one spec, in seconds of the processor."""
 _REDUCTION = 10
 """The seconds for the reduction of one fault's spec."""
 
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     importlib.import_module("codegen.fuzz.interpreted")
     sys.dont_write_bytecode = True
     search = _Search(options.seed)
-    signal.signal(signal.SIGALRM, search.hang)
+    signal.signal(signal.SIGPROF, search.hang)
     start, number = time.monotonic(), options.first
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() - start < options.seconds and number - options.first < options.specs:
@@ -87,12 +87,12 @@ class _Search:
     def examine(self, spec: Spec, folder: Path, seed: str) -> Examination:
         """Examine a spec within the limit of time."""
         self._folders += 1
-        signal.alarm(_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, _SECONDS)
         try:
             with tempfile.TemporaryDirectory(dir=folder) as own:
                 return self._examine(spec, Path(own), seed)
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
     def reduced(self, examination: Examination, spec: Spec, folder: Path, seed: str) -> Iterator[tuple[Fault, Spec]]:
         """Yield the first fault of a spec with the smallest spec that has it, unless a fault had the same notation."""

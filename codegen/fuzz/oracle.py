@@ -13,6 +13,8 @@ Values = dict[str, Any]
 _INTEGER = re.compile(r"Int(8|16|32|64)(?: \((\w*[A-Za-z]\w*)\)|\((\d+)\)|\[[A-Z]\])?")
 _TEXTS = ["", "a", "Zürich", "x" * 200]
 _TRIES = 30
+_COUNTS = [0, 1, 1, 2, 3, 130]
+"""The numbers of items of a repeated row; the last one in messages only, not in the items."""
 
 
 class RefusedError(Exception):
@@ -246,7 +248,7 @@ class Oracle:
         """Return a random message: its bytes and its attributes. Raises RefusedError if no values have bytes."""
         rows = self.rows(self.layouts[title])
         for _ in range(_TRIES):
-            values = self._draw(rows, facts, draw)
+            values = self._draw(rows, facts, draw, _COUNTS)
             try:
                 data = self._write(rows, values, facts)
             except RefusedError:
@@ -263,7 +265,9 @@ class Oracle:
             return data, values
         raise RefusedError("no values")
 
-    def _draw(self, rows: list[Row], facts: Mapping[str, Any], draw: random.Random) -> Values:
+    def _draw(
+        self, rows: list[Row], facts: Mapping[str, Any], draw: random.Random, counts: list[int] = _COUNTS[:-1]
+    ) -> Values:
         values: Values = {}
         for row in rows:
             name, condition = name_of(row), row.get("when")
@@ -275,7 +279,7 @@ class Oracle:
             if not is_present:
                 values[name] = None
             elif "repeat" in row:
-                items = [self._draw_once(row, draw) for _ in range(draw.choice([0, 1, 1, 2, 3, 130]))]
+                items = [self._draw_once(row, draw) for _ in range(draw.choice(counts))]
                 if self.choice(row) is not None:
                     values |= {"kinds": bytes(kind for kind, _ in items), "values": tuple(item for _, item in items)}
                 else:

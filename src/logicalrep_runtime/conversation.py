@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
 from logicalrep_runtime.layout import MessageLayout
 from logicalrep_runtime.layout_walk import walk
+from logicalrep_runtime.layout_words import of_version
 from logicalrep_runtime.operations import Constant, Integer, Measure, Take
 from logicalrep_runtime.scalars import Buffer
 from logicalrep_runtime.session_state import SessionState
@@ -137,7 +138,7 @@ class FramedConversation(Conversation[_AnyMessage]):
             self._parse(self.version, head[:1], sender)
             raise AssertionError(f"a message without a layout: {head[:1].hex()}")
         offset = 0
-        for operation in layout.operations:
+        for operation in of_version(layout.operations, self.version):
             assert isinstance(operation, Integer)
             if (isinstance(operation, Measure) and not operation.of) or (
                 isinstance(operation, Constant) and operation.is_length
@@ -159,10 +160,15 @@ class FramedConversation(Conversation[_AnyMessage]):
 
     def _awaited(self, head: bytes, sender: Sender) -> MessageLayout | None:
         """Return a layout that `head` may begin: any of the expected messages without a tag, as all begin alike."""
-        for message in self.layouts.messages:
+        messages = [
+            message
+            for message in self.layouts.messages
+            if message.sender in (sender, "both") and message.since <= self.version
+        ]
+        for message in messages:
             is_awaited = bool(message.when) and self.facts[message.when[0]] == message.when[1]
-            if message.sender in (sender, "both") and not message.tag and is_awaited:
-                first = message.operations[0]
+            if not message.tag and is_awaited:
+                first = of_version(message.operations, self.version)[0]
                 if not isinstance(first, Take) or first.width > 1 or not first.allowed or head[0] in first.allowed:
                     return message
-        return self.layouts.message(head[0], sender)
+        return next((message for message in messages if message.tag == chr(head[0])), None)

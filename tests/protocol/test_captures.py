@@ -167,9 +167,8 @@ def _check_messages(files: list[Path]) -> None:
             message = agree(data, version, streaming=streaming, **session)
             assert not isinstance(message, DecodeError), message
             for wrong in (data[:-1], data + b"\0"):
-                with pytest.raises(DecodeError) as refusal:
+                with pytest.raises(DecodeError):
                     VERSIONS[version].parse(wrong, streaming=streaming, **session)
-                assert "both decoders" not in refusal.value.expected
 
 
 @pytest.mark.parametrize("files", _workloads(selected()), ids=_name)

@@ -84,8 +84,6 @@ def test_structs_read_and_build_every_message_and_refuse_alike() -> None:
                     assert struct.parse(data, expected=waits) == message
                     assert struct.build(message) == data
     assert min(taken, len(refused)) > 2000
-    # The walk refuses what `parse` does, and says why.
-    assert [error for error in refused if "both decoders" in error] == []
     with pytest.raises(ConstructError):
         v3_0.client_message.build(v3_0.AuthenticationOk())
 

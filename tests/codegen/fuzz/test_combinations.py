@@ -78,6 +78,15 @@ RIGHT: dict[str, tuple[int, dict[str, Any]]] = {
     "a tag shared from version 2 on": (2, {"Ma": tagged(row("x", "Int16"), **A), "Mb": tagged(row("y", "Int16"), since=2, **B)}),
     "a tag of its own under a session fact": (1, {"Ma": tagged(row("x", "Int16"), **A), "Mb": tagged(row("y", "Int16"), tag="B")}),
     "named values above 255 first in a message without a tag": (1, {"Ma": untagged(row("x", "Int16 (Level)"), **A)}),
+    "integers alone, one of a later version": (2, {"Ma": tagged(row("x", "Int16"), row("y", "Int8", since=2))}),
+    "a shared tag with lengths in different places": (
+        1, {"Ma": tagged(row("c", "Int32(1)"), row("x", "Int8")), "Mb": tagged(row("c", "Int32(2)"))},
+    ),
+    "messages without a tag with and without a length": (
+        1,
+        {"Ma": untagged(row("length", "Int32", measures="message"), row("c", "Int8(1)"), row("s", "String"), **A),
+         "Mb": untagged(row("t", "Int32"), row("c", "Int8(2)"), **A)},
+    ),
     "alternatives with unsigned sizes": (1, {"Ma": tagged(COUNT, row("x", "Cells", repeat="n")), "Cells": cells(SIZE, row("value", "Byten", size="value_size"))}),
 }  # fmt: skip
 

@@ -176,9 +176,8 @@ def agree(package: ModuleType, version: int, message: Any, **facts: bool) -> Non
     steps = list(walk(package.layouts.SHOP, version, data, facts=facts))
     assert b"".join(step.data for step in steps) == data
     for end in range(len(data)):
-        with pytest.raises(DecodeError) as error:
+        with pytest.raises(DecodeError):
             parse(data[:end], **facts)
-        assert "both decoders" not in error.value.expected
 
 
 def _row(module: ModuleType, **attributes: Any) -> Any:

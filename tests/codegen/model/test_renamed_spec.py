@@ -115,7 +115,7 @@ def test_all_decoders_of_it_agree(spec: Path, tmp_path: Path) -> None:
             assert module.message.build(parsed, **arguments) == data
             steps = list(walk(package.layouts.LOGICALREP, protocol_view.version, data, facts=facts))
             assert b"".join(step.data for step in steps) == data
-            with pytest.raises(DecodeError, match=r"expected (?!both decoders)"):
+            with pytest.raises(DecodeError):
                 module.parse(data + b"\0", **arguments)
             count += 1
         assert count > 1000
