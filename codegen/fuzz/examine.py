@@ -18,7 +18,7 @@ from typing import Any
 
 from codegen.emit.package import PACKAGE, emitted, project_emitted
 from codegen.fuzz.columns import batches
-from codegen.fuzz.oracle import Oracle, RefusedError, Values
+from codegen.fuzz.oracle import NullError, Oracle, RefusedError, Values
 from codegen.fuzz.specs import Spec, complete, write
 from codegen.model.places import Finding, SpecError
 from codegen.model.reader import load, load_project
@@ -188,6 +188,9 @@ class _Version:
             draw = random.Random(f"{self.run.seed}.{self.version}.{sender}.{state}.{title}.{number}")
             try:
                 data, values = self.oracle.draw(title, facts, draw)
+            except NullError as error:
+                self.fault("oracle", "a null value has no bytes", f"{title}: {error}")
+                continue
             except RefusedError:
                 continue
             self.run.messages += 1

@@ -21,6 +21,10 @@ class RefusedError(Exception):
     """Bytes that are not a message, or values without bytes."""
 
 
+class NullError(Exception):
+    """A null value that no size can show."""
+
+
 def name_of(row: Row) -> str:
     """Return a row's name: its first key."""
     return next(iter(row))
@@ -320,6 +324,8 @@ class Oracle:
                 data += self._number(row, constants_of(row)[0])
             elif measured is not None:
                 name = "kinds" if self.choice(measured) is not None else name_of(measured)
+                if values[name] is None and not self._integer(row)[1]:
+                    raise NullError(name)
                 data += self._number(row, -1 if values[name] is None else len(values[name]))
             elif "measures" in row:
                 data += self._number(row, 0)

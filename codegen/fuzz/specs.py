@@ -108,9 +108,11 @@ class _Drawing:
         if self.often(0.05):
             layout["clears"] = "stormy"
         rows: list[Row] = [{"tag": f"Byte1('{draw.choice(_TAGS)}')"}] if has_tag else []
+        rows += self.rows("PaPbCells")
         if self.often(0.25):
-            rows.append({"length": "Int32", "measures": "message", "doc": "D."})
-        layout["fields"] = rows + self.rows("PaPbCells")
+            place = int(has_tag) if self.often(0.8) else len(rows) - 1
+            rows.insert(place, {"length": "Int32", "measures": "message", "doc": "D."})
+        layout["fields"] = rows
         return layout
 
     def alternative(self, letter: str) -> dict[str, Any]:

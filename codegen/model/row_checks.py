@@ -97,11 +97,12 @@ class _Rows:
             self.add(row, f" is {row.type}, so it needs 'repeat'")
         if row.may_be_null and not (isinstance(row.type, Byten) and row.size not in (None, REST)):
             self.add(row, ": 'may be null' belongs to a Byten whose size an earlier integer says")
+        if row.repeat is not None and (not isinstance(row.type, PartName | Int | String) or row.constants):
+            self.add(row, ": 'repeat' belongs to an integer without constant, a text or a part only")
+            return
         if isinstance(row.type, Byten) and row.type.count is not None:
             if row.size is not None:
                 self.add(row, f": {row.type} has its size")
-            if row.repeat is not None:
-                self.add(row, ": 'repeat' belongs to an integer without constant, a text or a part only")
             return
         if isinstance(row.type, Byten) and row.size is None:
             self.add(row, f" has no 'size'; allowed: an earlier integer, or {REST}")
@@ -113,9 +114,6 @@ class _Rows:
         if row.size == REST:
             if row is not self.fields[-1] or not self.is_messages:
                 self.add(row, ": only the last field of a message can take the rest")
-            return
-        if row.repeat is not None and (not isinstance(row.type, PartName | Int | String) or row.constants):
-            self.add(row, ": 'repeat' belongs to an integer without constant, a text or a part only")
             return
         if row.repeat == UNTIL_ZERO:
             part = next((part for part in self.protocol.parts if part.name == str(row.type)), None)

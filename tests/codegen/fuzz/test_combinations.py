@@ -119,6 +119,7 @@ REFUSED: dict[str, tuple[int, dict[str, Any], str]] = {
         "tag 'A' of Mb is also the tag of Ma",
     ),
     "repeated bytes": (1, {"Ma": tagged(COUNT, row("x", "Byte4", repeat="n"))}, REPEAT),
+    "the rest, repeated": (1, {"Ma": tagged(COUNT, row("x", "Byten", size="rest", repeat="n"))}, REPEAT),
     "integers until zero": (1, {"Ma": tagged(row("x", "Int8", repeat="until zero"))}, UNTIL_ZERO),
     "alternatives until zero": (1, {"Ma": tagged(row("x", "Cells", repeat="until zero")), "Cells": cells()}, UNTIL_ZERO),
     "an unsigned size that is -1": (
