@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
+import io
 import re
 import tomllib
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout, suppress
-from functools import cache
-from io import StringIO
+from contextlib import redirect_stdout, suppress
 
 import pytest
 
@@ -19,17 +19,17 @@ from tests.conftest import ROOT
 _COMMAND = re.compile(r"run logicalrep ([a-z]+)((?: --[a-z-]+)*)")
 
 
-@cache
-def _options(*command: str) -> frozenset[str]:
-    """Return the options that a command's help lists; none if the command does not exist."""
-    with redirect_stdout(StringIO()) as text, redirect_stderr(StringIO()), suppress(SystemExit):
+@functools.cache
+def _options() -> dict[str, set[str]]:
+    """Return the options of each command, as its help lists them."""
+    commands = re.findall(r"^ {2,4}([a-z]+)(?: |$)", _help(), re.MULTILINE)
+    return {command: set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", _help(command))) for command in commands}
+
+
+def _help(*command: str) -> str:
+    with redirect_stdout(io.StringIO()) as output, suppress(SystemExit):
         argument_parser().parse_args([*command, "--help"])
-    return frozenset(re.findall(r"--?[a-z][a-z-]*", text.getvalue()))
-
-
-def _all_options() -> frozenset[str]:
-    names = re.findall(r"^    ([a-z]+)\b", argument_parser().format_help(), re.MULTILINE)
-    return frozenset[str]().union(*map(_options, names))
+    return output.getvalue()
 
 
 def _parse(words: list[str]) -> None:
@@ -42,11 +42,12 @@ def _parse(words: list[str]) -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_a_remedy_names_existing_commands_options_and_extras(code: str) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    options = set().union(*_options().values())
     for text in (term for part in CODES[code] for term in re.findall("`([^`]+)`", part)):
         if text.startswith("logicalrep "):
             _parse(text.split()[1:])
         elif text.startswith("-"):
-            assert text.split()[0] in _all_options()
+            assert text.split()[0] in options
         elif extra := re.fullmatch(r"pip install '\.\[(.+)\]'", text):
             assert set(extra[1].split(",")) <= extras.keys()
         else:
@@ -67,4 +68,4 @@ def test_the_texts_of_errors_name_existing_commands_and_options() -> None:
     commands = {match.groups() for text in _texts() for match in _COMMAND.finditer(text)}
     assert len(commands) > 3
     for command, options in commands:
-        assert {"--help", *options.split()} <= _options(command), (command, options)
+        assert set(options.split()) <= _options()[command], (command, options)

@@ -30,7 +30,7 @@ _PROVEN_AFTER = 60.0
 _FAILING_AFTER = 2
 """The consecutive ends of a process that keeps failing."""
 _ERROR = re.compile(r"(error: )?\[[A-Z_]+\]")
-"""The beginning of a line with an error, by which a process ends."""
+"""The beginning of the last line of a process that ends with an error."""
 _FINAL_EXIT_CODES = (0, 2, signal.SIGINT + 128)
 """Exit codes without a restart: done, invalid arguments, requested end."""
 _NEEDS_OPERATOR = 3
