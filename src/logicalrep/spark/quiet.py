@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import py4j
 import pyspark
 from pyspark.errors import PySparkException
 
@@ -37,7 +38,7 @@ def silence_java() -> Iterator[None]:
         os.close(standard_error)
 
 
-_PYSPARK = Path(pyspark.__file__).parent
+_SPARK_FOLDERS = (Path(pyspark.__file__).parent, Path(py4j.__file__).parent)
 _OURS = re.compile(r"^(?:logicalrep[\w.]*|RuntimeError): ((?:\[[A-Z_]+\] .*\n?)+)", re.MULTILINE)
 """An error of the project at the end of Python's traceback; several findings have a line each."""
 
@@ -55,14 +56,15 @@ def is_python_mismatch(error: BaseException) -> bool:
 def install_error_hooks() -> None:
     """Let a program or notebook that ends with an error of this project show its own lines and the error alone.
 
-    Other handlers of exceptions get the exception unchanged, and the error's sentence follows.
+    Ctrl-C while Spark works shows the own lines too, without the lines of PySpark. Other handlers of exceptions get the
+    exception unchanged, and the error's sentence follows.
     """
     if not isinstance(sys.excepthook, _Hook):
         sys.excepthook = _Hook(sys.excepthook)
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((PySparkException,), _end_of_cell)
+        shell.set_custom_exc((PySparkException, KeyboardInterrupt), _end_of_cell)
 
 
 class _Hook:
@@ -71,7 +73,8 @@ class _Hook:
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         lines = sentences(error) if isinstance(error, PySparkException) else []
-        if lines and self._previous is sys.__excepthook__:
+        is_interrupted = isinstance(error, KeyboardInterrupt) and _passes_spark(trace)
+        if (lines or is_interrupted) and self._previous is sys.__excepthook__:
             lines = _short_traceback(error, lines, trace)
         else:
             self._previous(kind, error, trace)
@@ -83,7 +86,7 @@ def _end_of_cell(
     shell: Any, kind: type[BaseException], error: Any, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
     lines = sentences(error)
-    if lines:
+    if lines or (isinstance(error, KeyboardInterrupt) and _passes_spark(trace)):
         # IPython asks an exception for its text in this way.
         error._render_traceback_ = lambda: _short_traceback(error, lines, trace)
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
@@ -92,11 +95,21 @@ def _end_of_cell(
 def _short_traceback(error: BaseException, errors: list[str], trace: TracebackType | None) -> list[str]:
     own = []
     for frame in traceback.extract_tb(trace):
-        path = Path(frame.filename)
-        if path.is_relative_to(_PYSPARK):
+        if _is_of_spark(frame):
             break
-        if "IPython" not in path.parts:
+        if "IPython" not in Path(frame.filename).parts:
             own.append(frame)
     lines = "".join(traceback.format_list(own)).splitlines()
-    name = f"{type(error).__module__}.{type(error).__qualname__}"
-    return ["Traceback (most recent call last):", *lines, f"{name}: Spark's log has the whole text", *errors]
+    if isinstance(error, KeyboardInterrupt):
+        last_line = "KeyboardInterrupt: interrupted while Spark worked"
+    else:
+        last_line = f"{type(error).__module__}.{type(error).__qualname__}: Spark's log has the whole text"
+    return ["Traceback (most recent call last):", *lines, last_line, *errors]
+
+
+def _passes_spark(trace: TracebackType | None) -> bool:
+    return any(map(_is_of_spark, traceback.extract_tb(trace)))
+
+
+def _is_of_spark(frame: traceback.FrameSummary) -> bool:
+    return any(Path(frame.filename).is_relative_to(folder) for folder in _SPARK_FOLDERS)
