@@ -87,7 +87,9 @@ def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: 
     assert [line[1] for line in lines if line and "public.bare is not replicated" in line[3]] == ["WARNING"]
 
 
-def test_a_table_that_is_stopped_and_a_pause_have_exit_codes_of_their_own(db18: Database, tmp_path: Path) -> None:
+def test_a_table_that_is_stopped_and_a_pause_have_exit_codes_of_their_own(
+    db18: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     db18.execute("CREATE TABLE good (id int PRIMARY KEY)", "CREATE TABLE bad (id int PRIMARY KEY, at date)")
     db18.execute("INSERT INTO good VALUES (1)", "INSERT INTO bad VALUES (1, 'infinity')")
     arguments = ["--dsn", db18.dsn, "--to", str(tmp_path / "lake")]
@@ -97,6 +99,9 @@ def test_a_table_that_is_stopped_and_a_pause_have_exit_codes_of_their_own(db18: 
     assert (stopped.returncode, last[:28]) == (4, "[TABLES_STOPPED] public.bad:"), stopped.stderr
     assert "run logicalrep resync public.bad with the same --dsn and --to" in last
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
+    # Nor is a destination with a stopped table ready.
+    assert main(["check", *arguments]) == 3
+    assert capsys.readouterr().out.startswith("[TABLES_STOPPED] public.bad is stopped: [COLUMN_VALUE] ")
     assert main(["pause", *arguments]) == 0
     paused = run_replicate(*once)
     assert (paused.returncode, paused.stderr.splitlines()[-1][:20]) == (3, "[DESTINATION_PAUSED]"), paused.stderr

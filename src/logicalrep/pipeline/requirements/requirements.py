@@ -30,7 +30,7 @@ class Requirements:
     findings: tuple[Finding, ...]
     """The reasons why a run does not start."""
     stopping: tuple[Finding, ...]
-    """The reasons why a run would start and stop tables."""
+    """The reasons why a run would start, and tables would be stopped."""
     warnings: tuple[str, ...]
     """Sentences about tables that are not replicated, and other warnings; a run starts nevertheless."""
     optional: tuple[tuple[str, tuple[str, ...]], ...]

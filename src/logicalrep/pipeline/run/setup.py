@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from logicalrep.observe.events import WaitReported, WarningIssued
+from logicalrep.observe.figures import Standing
 from logicalrep.observe.observer import Observer, passing
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, PublicationPlan, query_plan
@@ -159,7 +160,12 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
             )
             mistakes = _query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.tables_to_add))
             of_settings = (Finding("CONFIG_INVALID", mistake) for mistake in mistakes)
-            return replace(unmet, findings=(*unmet.findings, *of_settings))
+            stopped = (
+                Finding("TABLES_STOPPED", f"{name} is stopped: {table.error}")
+                for name, table in state.tables.items()
+                if table.state is Standing.STOPPED and plan.includes(table_name(name))
+            )
+            return replace(unmet, findings=(*unmet.findings, *of_settings), stopping=(*unmet.stopping, *stopped))
 
     return retry(query, _PATIENCE_OF_CHECK if settings.retry_timeout is None else settings.retry_timeout)
 
