@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
 import logicalrep
 from logicalrep.captures import Capture
@@ -170,13 +171,13 @@ FROM accounts JOIN branches USING (bid) GROUP BY ALL ORDER BY bid"""
                     say(f"batch {number}: {count} rows, sum of delta {delta}")
 
         def has_rows(count: int) -> bool:
-            return sums["rows"] >= count or not stream.isActive
+            return is_running(stream) and sums["rows"] >= count
 
         writer = changes.writeStream.foreachBatch(add).option("checkpointLocation", str(folder / "checkpoint"))
         stream = writer.start()
         say('spark.readStream.format("logicalrep").option("table", "public.pgbench_history") … foreachBatch:')
         has_slot = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'demo'"
-        wait(lambda: connection.execute(has_slot).fetchone() == (1,) or not stream.isActive)
+        wait(lambda: is_running(stream) and connection.execute(has_slot).fetchone() == (1,))
         totals = "SELECT count(*), coalesce(sum(delta), 0) FROM public.pgbench_history"
         old_rows, old_delta = connection.execute(totals).fetchone() or (0, 0)
         for count in (200, 400, 600):
@@ -256,6 +257,13 @@ def is_following(storage: Storage) -> bool:
     """Return whether all four tables of pgbench are loaded."""
     tables = State.read(storage).tables.values()
     return len(tables) == 4 and all(table.state is Standing.FOLLOWING for table in tables)
+
+
+def is_running(stream: StreamingQuery) -> bool:
+    """Return True, or exit with the stream's error."""
+    if not stream.isActive:
+        raise SystemExit(f"the stream ended: {stream.exception()}")
+    return True
 
 
 def wait(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
