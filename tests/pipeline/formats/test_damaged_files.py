@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import json
 import random
 import zlib
@@ -129,17 +130,28 @@ def test_every_file_mutated_gives_rows_or_an_error_of_ours(form: FormatName, tmp
 # Files that would take much memory or time
 
 
-def test_bombs_in_manifests_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("codec", ["deflate", "bzip2", "zstandard"])
+def test_bombs_in_manifests_are_refused(codec: str, tmp_path: Path) -> None:
     write_table(tmp_path, "iceberg")
     (newest,) = sorted((tmp_path / "public/t/metadata").glob("snap-*.avro"), key=lambda path: path.stat().st_mtime)[-1:]
     data = newest.read_bytes()
     sync = data[-16:]
+    bomb, packer = bytes(_JSON_BYTES * 16), zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = {
+        "deflate": packer.compress(bomb) + packer.flush(),
+        "bzip2": bz2.compress(bomb),
+        "zstandard": pa.compress(bomb, "zstd", asbytes=True),
+    }
+    block = packed[codec]
+    data = data.replace(_text(b"deflate"), _text(codec.encode()))
     start = data.index(sync) + 16
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    block = packer.compress(bytes(_JSON_BYTES * 64)) + packer.flush()
     newest.write_bytes(data[:start] + _zigzag(1) + _zigzag(len(block)) + block + sync)
     with pytest.raises(LogDamagedError, match=f"more than {_JSON_BYTES} bytes"):
         _open(tmp_path, "iceberg")
+
+
+def _text(text: bytes) -> bytes:
+    return _zigzag(len(text)) + text
 
 
 def _zigzag(number: int) -> bytes:

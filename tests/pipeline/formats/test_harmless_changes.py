@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 from pyiceberg.transforms import IdentityTransform
 
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.delta.actions import is_same_table
+from logicalrep.pipeline.formats.delta.foreign_commits import LoggedCommit
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
@@ -127,9 +129,9 @@ def test_other_changes_of_metadata_are_changes(changes: dict[str, Any], tmp_path
     insert(stored, 1000, range(3))
     folder = tmp_path / "public/t"
     commit_delta(folder, **changes)
-    assert isinstance(stored, DeltaLog)
     data = max((folder / "_delta_log").glob("*.json")).read_bytes()
-    assert stored._logged(data).changes is not None
+    is_same = partial(is_same_table, table=stored.table, load=stored.load)
+    assert LoggedCommit.of(data, is_same).changes is not None
 
 
 def test_properties_that_deltalake_sets_are_upkeep(tmp_path: Path) -> None:

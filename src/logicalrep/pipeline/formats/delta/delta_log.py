@@ -235,7 +235,7 @@ class DeltaLog(StoredTable):
         if not self.storage.create(commit_path(self.folder, version), data):
             self._refuse_later_commits()
         try:
-            later_versions = [number for number in self._later_versions() if number > version]
+            later_versions = self._later_versions(version)
         except DamagedError:
             # A commit without the commits before it is no table.
             self.storage.delete(commit_path(self.folder, version))
@@ -257,16 +257,18 @@ class DeltaLog(StoredTable):
     # Commits of other processes and programs
 
     def refuse_unknown_commits(self) -> None:
-        if self._later_versions():
+        if self._later_versions(self.version):
             self._refuse_later_commits()
 
-    def _later_versions(self) -> list[int]:
-        """Return the versions after the last known version. Raises DamagedError if another program removed the log."""
+    def _later_versions(self, version: int) -> list[int]:
+        """Return the versions after a version. Raises DamagedError if another program removed the log."""
         first = f"{self.version:020}." if self.version >= 0 else ""
         names = self.storage.names(f"{self.folder}/_delta_log", first)
-        if first and not any(name.startswith(first) for name in names):
+        later_versions = [number for number in _versions_in(names) if number > version]
+        # Upkeep removes the entry of a version only after later versions.
+        if first and not later_versions and not any(name.startswith(first) for name in names):
             raise DamagedError(f"{self.storage.uri_of(self.folder)}: its log no longer has version {self.version}")
-        return [version for version in _versions_in(names) if version > self.version]
+        return later_versions
 
     def _versions_after(self, version: int) -> list[int]:
         last = commit_path(self.folder, version).rpartition("/")[2]

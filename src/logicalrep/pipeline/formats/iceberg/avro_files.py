@@ -6,15 +6,15 @@ Files" in the specification of Apache Avro.
 
 from __future__ import annotations
 
-import bz2
-import io
 import zlib
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import InputFile
 
 _SYNC_BYTES = 16
+_ARROW_CODECS = {"bzip2": "bz2", "zstandard": "zstd"}
 
 
 def check_avro(file: InputFile, most_bytes: int) -> int:
@@ -44,11 +44,7 @@ def _decompressed(codec: str, block: bytes, most_bytes: int) -> bytes:
         return block
     if codec == "deflate":
         return zlib.decompressobj(-zlib.MAX_WBITS).decompress(block, most_bytes + 1)
-    if codec == "bzip2":
-        return bz2.BZ2Decompressor().decompress(block, most_bytes + 1)
-    if codec == "zstandard":
-        from zstandard import ZstdDecompressor
-
-        with ZstdDecompressor().stream_reader(io.BytesIO(block)) as reader:
-            return bytes(reader.read(most_bytes + 1))
+    if codec in _ARROW_CODECS:
+        with pa.CompressedInputStream(pa.BufferReader(block), _ARROW_CODECS[codec]) as stream:
+            return bytes(stream.read(most_bytes + 1))
     raise ValueError(f"its blocks are compressed by {codec}, which replicate does not read")
