@@ -162,7 +162,7 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
 @pytest.fixture(params=["delta", "iceberg", "catalog"])
 def old_versions(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Return the options of tables whose log or metadata of old versions goes soon."""
-    limits = replace(EACH_STATE, metadata_versions=1, upkeep_versions=2, snapshots=4)
+    limits = replace(EACH_STATE, metadata_versions=1, metadata_seconds=0, upkeep_versions=2, snapshots=4)
     if request.param != "catalog":
         return {"format": request.param, "limits": limits}
     uri = f"sqlite:///{tmp_path}/catalog.db"

@@ -160,6 +160,8 @@ class Limits:
     """The most bytes of a vector of marked rows that is in the log of a Delta table itself."""
     metadata_versions: int = 10
     """The versions of an Iceberg table's metadata that stay."""
+    metadata_seconds: float = 60.0
+    """The seconds for which an Iceberg table's metadata stays after the next version: a reader may have found it."""
     upkeep_versions: int = 50
     """The versions of an Iceberg table's metadata after which upkeep is due."""
     snapshots: int = 100

@@ -23,7 +23,7 @@ from tests.pipeline.stored import APP
 pytestmark = pytest.mark.slow
 
 FORMATS: list[FormatName] = ["delta", "iceberg"]
-EARLY_UPKEEP = Limits(metadata_versions=2, upkeep_versions=3, log_checkpoint_commits=3)
+EARLY_UPKEEP = Limits(metadata_versions=2, metadata_seconds=0, upkeep_versions=3, log_checkpoint_commits=3)
 """Upkeep deletes the names of old versions early."""
 
 

@@ -113,6 +113,7 @@ def test_late_failing_and_lost_answers_change_nothing(
         inline_vector_bytes=30,
         log_checkpoint_commits=5,
         metadata_versions=2,
+        metadata_seconds=0,
         upkeep_versions=2,
         store_retries=1,
     )

@@ -80,7 +80,7 @@ class Place:
 @pytest.fixture(params=["folder", "sqlite", pytest.param("rest", marks=pytest.mark.thorough)])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A table of some commits in each place."""
-    limits = Limits(upkeep_versions=5)
+    limits = Limits(metadata_seconds=0, upkeep_versions=5)
     if request.param == "folder":
         storage, catalog = Storage(str(tmp_path), limits=limits), FolderCatalog(tmp_path)
         opened = Place(

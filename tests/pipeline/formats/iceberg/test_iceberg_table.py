@@ -145,7 +145,7 @@ def test_marked_rows_are_positions_in_one_small_file_of_a_commit(tmp_path: Path)
 
 @pytest.mark.slow
 def test_upkeep_deletes_old_snapshots_and_their_own_files(tmp_path: Path) -> None:
-    limits = Limits(snapshots=20, upkeep_versions=10)
+    limits = Limits(snapshots=20, metadata_seconds=0, upkeep_versions=10)
     storage = Storage(str(tmp_path), limits=limits)
     stored = new_table(storage)
     for number in range(60):
@@ -180,7 +180,7 @@ def test_upkeep_deletes_old_snapshots_and_their_own_files(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_versions_whose_files_were_deleted_for_room_are_forgotten(tmp_path: Path) -> None:
-    limits = Limits(retained_bytes=50_000, retained_factor=0, upkeep_versions=5)
+    limits = Limits(retained_bytes=50_000, retained_factor=0, metadata_seconds=0, upkeep_versions=5)
     storage = Storage(str(tmp_path), limits=limits)
     stored, previous_data, kept = new_table(storage), b"", []
     for number in range(60):

@@ -134,7 +134,7 @@ class Place:
 
 @pytest.fixture(params=["folder", "sqlite"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    limits = Limits(metadata_versions=2, upkeep_versions=3)
+    limits = Limits(metadata_versions=2, metadata_seconds=0, upkeep_versions=3)
     with ExitStack() as stack:
         catalog = None
         if request.param != "folder":
@@ -310,6 +310,30 @@ def test_upkeep_keeps_the_files_of_current_and_past_versions(place: Place) -> No
     for number in range(1, 13):
         old = read_old_version(place.storage, FOLDER, number)
         assert versions.find(number) is not None or (old is not None and old[1] == SPEC)
+
+
+def test_versions_that_a_reader_may_have_found_stay(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, limits = [1000.0], replace(place.storage.limits, metadata_seconds=60)
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    catalog = None if place.catalog is None else place.catalog.with_limits(limits)
+    place = replace(place, storage=replace(place.storage, limits=limits), catalog=catalog)
+    process = place.process()
+    process.commit_many(10)
+    # Another process does not know how long the versions have been there.
+    process = place.process()
+    process.versions.find_needed()
+    clock[0] += 59
+    process.commit_many(10)
+    files = place.metadata_files()
+    assert len(files) == 20
+    clock[0] += 2
+    process.commit_many(1)
+    remaining = place.metadata_files()
+    assert 11 <= len(remaining) < 20
+    clock[0] += 60
+    process.commit_many(1)
+    assert len(place.metadata_files()) <= limits.metadata_versions + limits.upkeep_versions + 1
+    assert place.last() == process.last
 
 
 def test_upkeep_that_fails_resumes_where_it_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

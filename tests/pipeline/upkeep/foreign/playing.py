@@ -64,6 +64,7 @@ class Played:
 EARLY_UPKEEP = replace(
     MARKS_IN_SMALL_FILES,
     metadata_versions=2,
+    metadata_seconds=0,
     upkeep_versions=3,
     snapshots=8,
     log_checkpoint_commits=3,

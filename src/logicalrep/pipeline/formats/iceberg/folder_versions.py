@@ -12,6 +12,8 @@ numbers again, and corrects the hint.
 from __future__ import annotations
 
 import re
+import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -34,16 +36,23 @@ class FolderVersions(MetadataVersions):
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder = storage, folder
-        self._last = self._hinted = 0
+        self._last = self._hinted = self._expired = 0
         self._first: int | None = None
+        self._times: deque[tuple[int, float]] = deque()
+        """The times from which versions were no longer the last version, by the clock of `time.monotonic`."""
 
     def find(self, number: int | None = None) -> MetadataVersion | None:
         if number is None:
             return self._find_last()
         version = self._read(number)
         if version is not None:
-            self._last = max(self._last, version.number)
+            self._advance(version.number)
         return version
+
+    def _advance(self, number: int) -> None:
+        if number > self._last:
+            self._last = number
+            self._times.append((number - 1, time.monotonic()))
 
     def _find_last(self) -> MetadataVersion | None:
         while numbers := self._numbers():
@@ -85,7 +94,7 @@ class FolderVersions(MetadataVersions):
         if self._numbers(number - 2) != expected:
             self._take_back(version)
             return None
-        self._last = number
+        self._advance(number)
         # The next commit, or upkeep, writes a missing hint.
         with suppress(StorageError):
             self._write_hint()
@@ -95,8 +104,8 @@ class FolderVersions(MetadataVersions):
         """Delete a version that was created after later versions, unless the next version follows from it."""
         next_version = self._read(version.number + 1)
         log = [] if next_version is None else next_version.metadata.metadata_log
-        uri, time = location(self._storage, version.name), version.metadata.last_updated_ms
-        if (uri, time) not in [(entry.metadata_file, entry.timestamp_ms) for entry in log]:
+        uri, written = location(self._storage, version.name), version.metadata.last_updated_ms
+        if (uri, written) not in [(entry.metadata_file, entry.timestamp_ms) for entry in log]:
             self._storage.delete(version.name)
 
     def _write_hint(self) -> None:
@@ -123,7 +132,7 @@ class FolderVersions(MetadataVersions):
                 else:
                     writers.add(writer)
                 last = version
-                self._last = last.number
+                self._advance(last.number)
         return LaterCommits(None if changes and last is base else last, frozenset(writers), is_foreign, changes)
 
     def foreign_change(self, last: MetadataVersion, proven: int) -> str | None:
@@ -146,14 +155,19 @@ class FolderVersions(MetadataVersions):
 
     @property
     def is_upkeep_urgent(self) -> bool:
+        return self._first is not None and self._first < self._end() - self._storage.limits.upkeep_versions
+
+    def _end(self) -> int:
+        """Return the first version that stays: the last versions, and versions that were the last a short time ago."""
         limits = self._storage.limits
-        first_urgent = self._last - limits.metadata_versions - limits.upkeep_versions
-        return self._first is not None and self._first < first_urgent
+        while self._times and self._times[0][1] <= time.monotonic() - limits.metadata_seconds:
+            self._expired, _ = self._times.popleft()
+        return min(self._last - limits.metadata_versions, self._expired + 1)
 
     def maintain(self, oldest: float) -> None:
         if self._hinted < self._last:
             self._write_hint()
-        first, end = self._first, self._last - self._storage.limits.metadata_versions
+        first, end = self._first, self._end()
         if first is not None and self.is_upkeep_urgent:
             versions = (version for number in range(first, end) if (version := self._read(number)) is not None)
             store_old_versions(self._storage, self._folder, versions, oldest)

@@ -310,7 +310,7 @@ def test_commits_of_other_programs_are_reported(sqlite: CatalogOfTests) -> None:
 def test_upkeep_deletes_old_snapshots_and_unneeded_files(
     sqlite: CatalogOfTests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    sqlite = sqlite.with_limits(Limits(snapshots=20, upkeep_versions=5))
+    sqlite = sqlite.with_limits(Limits(snapshots=20, metadata_seconds=0, upkeep_versions=5))
     stored = new_table(sqlite.open(), mode="merge-on-read")
     for number in range(40):
         insert(stored, 1000 + number, range(number, number + 1))

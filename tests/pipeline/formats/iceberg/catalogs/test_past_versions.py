@@ -44,7 +44,7 @@ def commit_each(stored: StoredTable, numbers: range, versions: dict[int, tuple[l
 
 
 def test_each_version_is_read_whatever_happens_between(catalog: CatalogOfTests) -> None:
-    catalog = catalog.with_limits(Limits(metadata_versions=3, upkeep_versions=5, snapshots=4))
+    catalog = catalog.with_limits(Limits(metadata_versions=3, metadata_seconds=0, upkeep_versions=5, snapshots=4))
     versions: dict[int, tuple[list[int], TableSpec]] = {}
     stored = new_table(catalog.open())
     commit_each(stored, range(13), versions)

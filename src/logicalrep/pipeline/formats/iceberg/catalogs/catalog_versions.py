@@ -6,7 +6,7 @@ refuses one of two writers. replicate chooses the snapshot's id before, and by i
 
 from __future__ import annotations
 
-from collections import deque
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -69,7 +69,8 @@ class CatalogVersions(MetadataVersions):
         self._name = catalog_name(folder)
         self._table: Table | None = None
         self._needed: set[str] = set()
-        self._stale: deque[str] = deque()
+        self._stale: dict[str, float] = {}
+        """The metadata that the last version no longer names, with the times from which it did not."""
 
     def find(self, number: int | None = None) -> MetadataVersion | None:
         table = ask(self._settings, self._load)
@@ -123,7 +124,7 @@ class CatalogVersions(MetadataVersions):
         self._table = table
         log = (entry.metadata_file for entry in table.metadata.metadata_log)
         paths = {path for uri in (table.metadata_location, *log) if (path := self._path(uri)) is not None}
-        self._stale.extend(self._needed - paths)
+        self._stale |= dict.fromkeys(self._needed - paths, time.monotonic())
         self._needed = paths
         return _version_of(table.metadata, self._shown)
 
@@ -222,16 +223,20 @@ class CatalogVersions(MetadataVersions):
     def find_needed(self) -> set[str]:
         # An earlier process may have left metadata whose facts are not yet stored for readers of the past.
         if self._table is not None:
-            unneeded = [
-                version.name for version in self._earlier(self._table.metadata) if version.name not in self._needed
-            ]
-            self._stale = deque(dict.fromkeys([*reversed(unneeded), *self._stale]))
+            names = [version.name for version in self._earlier(self._table.metadata)]
+            unneeded = [name for name in reversed(names) if name not in self._needed]
+            self._stale = dict.fromkeys(unneeded, time.monotonic()) | self._stale
         start = f"{self._folder}/"
         return {path.removeprefix(start) for path in (*self._needed, *self._stale) if path.startswith(start)}
 
     @property
     def is_upkeep_due(self) -> bool:
-        return len(self._stale) > self._storage.limits.upkeep_versions
+        return len(self._expired()) > self._storage.limits.upkeep_versions
+
+    def _expired(self) -> list[str]:
+        """Return the stale metadata that no reader still reads."""
+        until = time.monotonic() - self._storage.limits.metadata_seconds
+        return [path for path, stale_since in self._stale.items() if stale_since <= until]
 
     @property
     def is_upkeep_urgent(self) -> bool:
@@ -240,13 +245,12 @@ class CatalogVersions(MetadataVersions):
     def maintain(self, oldest: float) -> None:
         if not self.is_upkeep_due:
             return
-        versions = (
-            _version_of(metadata, path) for path in self._stale if (metadata := read_metadata(self._storage, path))
-        )
+        expired = self._expired()
+        versions = (_version_of(metadata, path) for path in expired if (metadata := read_metadata(self._storage, path)))
         store_old_versions(self._storage, self._folder, filter(_is_own, versions), oldest)
-        while self._stale:
-            self._storage.delete(self._stale[0])
-            self._stale.popleft()
+        for path in expired:
+            self._storage.delete(path)
+            del self._stale[path]
 
 
 def _version_of(metadata: TableMetadata, name: str) -> MetadataVersion:
