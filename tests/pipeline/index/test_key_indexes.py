@@ -21,7 +21,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.index import key_index
 from logicalrep.pipeline.index.hashes import Hashes, hashes_of
-from logicalrep.pipeline.index.key_index import KeyIndex
+from logicalrep.pipeline.index.key_index import IndexTooLargeError, KeyIndex
 from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
 from logicalrep.pipeline.index.runs import IndexDamagedError
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
@@ -48,8 +48,8 @@ def write_ids(storage: Storage, ids: list[int]) -> DataFile:
 def test_an_index_finds_what_a_dict_does(
     tmp_path: Path, seed: int, collide: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def few_hashes(keys: pa.Array) -> Hashes:
-        return hashes_of(keys) % np.uint64(7) if collide else hashes_of(keys)
+    def few_hashes(keys: pa.Array, salt: int) -> Hashes:
+        return hashes_of(keys, salt) % np.uint64(7) if collide else hashes_of(keys, salt)
 
     monkeypatch.setattr(key_index, "hashes_of", few_hashes)
     chance, storage = random.Random(seed), Storage(str(tmp_path / "lake"), limits=LIMITS)
@@ -141,7 +141,7 @@ class Followed:
 def test_rows_of_other_keys_with_the_same_hash_stay(
     tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_index, "hashes_of", lambda keys: hashes_of(keys) % np.uint64(3))
+    monkeypatch.setattr(key_index, "hashes_of", lambda keys, salt: hashes_of(keys, salt) % np.uint64(3))
     followed = Followed(tmp_path, mode)
     for _ in range(8):
         followed.change()
@@ -343,3 +343,65 @@ def test_a_file_with_another_number_of_rows_is_not_indexed(tmp_path: Path) -> No
     index.drop_missing(TABLE, [file])
     with pytest.raises(IndexDamagedError):
         index.add(storage, "public/t", TABLE, DataFile(file.path, file.size, 2, file.statistics))
+
+
+def test_an_index_that_is_too_large_when_it_is_opened_holds_no_bytes_and_no_files(tmp_path: Path) -> None:
+    storage, taken = Storage(str(tmp_path / "lake"), limits=LIMITS), list[int]()
+    index = KeyIndex.open(tmp_path / "index", taken.append, LIMITS)
+    files = [write_ids(storage, [*range(size)]) for size in (900, 300, 100)]
+    for file in files:
+        index.add(storage, "public/t", TABLE, file)
+    sizes = sorted(path.stat().st_size for path in (tmp_path / "index").glob("*.run"))
+    assert len(sizes) > 1
+    index.close()
+    counted = 0
+
+    def take(nbytes: int) -> None:
+        nonlocal counted
+        if counted + nbytes >= sum(sizes):
+            raise IndexTooLargeError
+        counted += nbytes
+
+    opened = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(IndexTooLargeError):
+        KeyIndex.open(tmp_path / "index", take, LIMITS)
+    assert counted == 0
+    assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_each_index_has_its_own_hashes(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path / "lake"), limits=LIMITS)
+    salts = set()
+    for name in ("one", "two"):
+        index = KeyIndex.open(tmp_path / name, lambda nbytes: None, LIMITS)
+        index.add(storage, "public/t", TABLE, write_ids(storage, [*range(900)]))
+        index.close()
+        content = json.loads((tmp_path / name / "index.json").read_bytes().partition(b"\n")[2])
+        salts.add(content["salt"])
+        # Another process finds the keys by the stored number.
+        assert KeyIndex.open(tmp_path / name, lambda nbytes: None, LIMITS).rows == 900
+    assert len(salts) == 2
+
+
+def test_indexes_of_destinations_that_nobody_uses_are_removed(tmp_path: Path) -> None:
+    def start(destination: str) -> Path:
+        storage = Storage(str(tmp_path / destination), limits=LIMITS)
+        log = new_log(storage, ("id",))
+        (file,) = [write_ids(storage, [*range(900)])]
+        log.commit([file], [], Position(APP, Lsn(1000)))
+        indexes = KeyIndexes(storage.uri, 1 << 20, print, tmp_path / "cache")
+        index = indexes.of(log)
+        assert index is not None
+        index.follow(log)
+        indexes.close()
+        (path,) = {path.parents[1] for path in (tmp_path / "cache").rglob("index.json")} - known
+        known.add(path)
+        return path
+
+    known: set[Path] = set()
+    used, unused = start("used"), start("unused")
+    for path in (unused, *unused.rglob("*")):
+        os.utime(path, (0, 0))
+    os.utime(used, (0, 0))
+    other = start("other")
+    assert (used.exists(), unused.exists(), other.exists()) == (True, False, True)

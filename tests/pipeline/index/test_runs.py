@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from logicalrep.pipeline.index.hashes import hashes_of
+from logicalrep.pipeline.index.hashes import Hashes, hashes_of
 from logicalrep.pipeline.index.runs import (
     Entries,
     IndexDamagedError,
@@ -86,22 +86,33 @@ def test_a_damaged_run_is_noticed_wherever_it_is(tmp_path: Path, damage: str) ->
             Run(run.path, run.count, run.tail_sum, limits).find(entries[:, 0])
 
 
+def hashed(keys: pa.Array, salt: int = 17) -> Hashes:
+    return hashes_of(keys, salt)
+
+
 def test_equal_keys_have_equal_hashes_and_others_differ() -> None:
     numbers = [0, 1, -1, 255, 256, 2**31 - 1, -(2**31)]
-    of_numbers = hashes_of(pa.array(numbers, pa.int64())).tolist()
-    assert hashes_of(pa.array(numbers, pa.int32())).tolist() == of_numbers
-    assert hashes_of(pa.array([7, *numbers], pa.int64()).slice(1)).tolist() == of_numbers
-    assert hashes_of(pa.array([3], pa.date32())).tolist() == hashes_of(pa.array([3])).tolist()
+    of_numbers = hashed(pa.array(numbers, pa.int64())).tolist()
+    assert hashed(pa.array(numbers, pa.int32())).tolist() == of_numbers
+    assert hashed(pa.array([7, *numbers], pa.int64()).slice(1)).tolist() == of_numbers
+    assert hashed(pa.array([3], pa.date32())).tolist() == hashed(pa.array([3])).tolist()
     chance = random.Random(5)
     texts = ["", "a", "aa", "a\0", "\0", "\0\0", "abcdefgh", "abcdefgh\0", "abcdefghi", "x" * 100, "x" * 101]
     texts += [chance.randbytes(chance.randrange(40)).hex() for _ in range(1000)]
     for type_ in (pa.string(), pa.large_string(), pa.large_binary()):
-        computed = hashes_of(pa.array(texts, pa.string()).cast(type_)).tolist()
-        assert computed == hashes_of(pa.array(texts, pa.string())).tolist()
+        computed = hashed(pa.array(texts, pa.string()).cast(type_)).tolist()
+        assert computed == hashed(pa.array(texts, pa.string())).tolist()
         assert len(set(computed)) == len(set(texts))
         shuffled = chance.sample(range(len(texts)), len(texts))
         taken = pa.array(["before", *(texts[position] for position in shuffled)]).cast(type_).slice(1)
-        assert hashes_of(taken).tolist() == [computed[position] for position in shuffled]
+        assert hashed(taken).tolist() == [computed[position] for position in shuffled]
     # They are spread over all numbers, as blocks and slices are found by number.
-    many = hashes_of(pa.array(range(100_000)))
+    many = hashed(pa.array(range(100_000)))
     assert np.bincount((many >> np.uint64(60)).astype(int), minlength=16).min() > 5_500
+
+
+def test_indexes_of_other_salts_have_other_hashes() -> None:
+    for keys in (pa.array(range(1000)), pa.array([f"a key of many words, {number}" for number in range(1000)])):
+        sets = [set(hashed(keys, salt).tolist()) for salt in (0, 1 << 40, (1 << 64) - 1)]
+        assert [len(set_) for set_ in sets] == [1000, 1000, 1000]
+        assert len(set.union(*sets)) == 3000

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import uuid
 import zlib
 from collections.abc import Callable, Collection
@@ -51,6 +52,7 @@ _SIZE_RATIO = 2
 _ROW = np.uint64(0xFFFFFFFF)
 _FILE = np.uint64(32)
 _FORM = 1
+_SALT_BITS = 64
 
 
 class IndexTooLargeError(Exception):
@@ -75,7 +77,7 @@ class KeyIndex:
         self._folder, self._take_room, self._limits = folder, take_room, limits
         self._key: list[list[str | int]] = []
         self._files: dict[str, tuple[int, int, int]] = {}
-        self._next = 0
+        self._next, self._salt = 0, secrets.randbits(_SALT_BITS)
         self._runs: list[Run] = []
         self._recent = no_entries()
 
@@ -83,7 +85,9 @@ class KeyIndex:
     def open(cls, folder: Path, take_room: Callable[[int], None], limits: Limits) -> KeyIndex:
         """Open the index of a folder; an empty index if there is none, or if it is damaged.
 
-        Raises OSError if the folder cannot be read or written.
+        Raises:
+            IndexTooLargeError: there is no room for the bytes of the index.
+            OSError: the folder cannot be read or written.
         """
         index = cls(folder, take_room, limits)
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +95,7 @@ class KeyIndex:
             index._load()
         except IndexDamagedError:
             index.clear()
-        except OSError:
+        except (OSError, IndexTooLargeError):
             index.close()
             take_room(-index.size)
             raise
@@ -108,11 +112,15 @@ class KeyIndex:
             run.close()
 
     def clear(self) -> None:
-        (self._folder / "index.json").unlink(missing_ok=True)
-        for run in self._runs:
-            run.delete()
+        runs, self._files, self._runs, self._recent = self._runs, {}, [], no_entries()
+        self._salt = secrets.randbits(_SALT_BITS)
+        for run in runs:
+            # A file that cannot be deleted is closed, and its bytes are no longer counted.
+            run.close()
             self._take_room(-run.size)
-        self._files, self._runs, self._recent = {}, [], no_entries()
+        (self._folder / "index.json").unlink(missing_ok=True)
+        for run in runs:
+            run.delete()
 
     @property
     def rows(self) -> int:
@@ -160,7 +168,9 @@ class KeyIndex:
         if len(keys) != file.rows:
             raise IndexDamagedError(f"{file.path} does not have as many rows as its table says")
         locations = (np.uint64(self._next) << _FILE) + np.arange(len(keys), dtype=np.uint64)
-        self._recent = sorted_by_hash(np.concatenate((self._recent, np.column_stack((hashes_of(keys), locations)))))
+        self._recent = sorted_by_hash(
+            np.concatenate((self._recent, np.column_stack((hashes_of(keys, self._salt), locations))))
+        )
         self._files[file.path] = (self._next, file.size, file.rows)
         self._next += 1
         if len(self._recent) >= self._limits.recent_entries:
@@ -177,7 +187,7 @@ class KeyIndex:
 
         Raises IndexDamagedError, OSError.
         """
-        key_hashes: Hashes = np.unique(hashes_of(keys))
+        key_hashes: Hashes = np.unique(hashes_of(keys, self._salt))
         entries = np.concatenate(
             [entries_of_hashes(self._recent, key_hashes), *(run.find(key_hashes) for run in self._runs)]
         )
@@ -222,6 +232,7 @@ class KeyIndex:
         content = {
             "format": _FORM,
             "hashes": hashes.FORM,
+            "salt": self._salt,
             "key": self._key,
             "next": self._next,
             "files": self._files,
@@ -244,9 +255,17 @@ class KeyIndex:
             if (content["format"], content["hashes"]) != (_FORM, hashes.FORM):
                 raise IndexDamagedError(f"{self._folder}/index.json has another form")
             for name, count, tail_sum in content["runs"]:
-                self._runs.append(Run(self._folder / below(name), count, tail_sum, self._limits))
-                self._take_room(self._runs[-1].size)
+                run = Run(self._folder / below(name), count, tail_sum, self._limits)
+                try:
+                    self._take_room(run.size)
+                except IndexTooLargeError:
+                    run.close()
+                    raise
+                self._runs.append(run)
             self._key, self._next = content["key"], int(content["next"])
+            self._salt = int(content["salt"])
+            if not 0 <= self._salt < 1 << _SALT_BITS:
+                raise IndexDamagedError(f"{self._folder}/index.json is damaged: its salt is out of range")
             self._files = {path: (number, size, rows) for path, (number, size, rows) in content["files"].items()}
         except FileNotFoundError as error:
             raise IndexDamagedError(f"{error.filename} is missing") from None

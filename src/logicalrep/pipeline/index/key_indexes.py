@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.columnar.private_folders import private_folder
 
+_UNUSED_SECONDS = 30 * 24 * 3600
+"""The seconds for which the indexes of a destination stay without a run."""
 _CONSEQUENCE = "its batches read the keys of all files"
 
 
@@ -94,6 +97,9 @@ class KeyIndexes:
                 self._warn(f"no table has a key index, as {error}: {_CONSEQUENCE}")
                 return None
             with suppress(OSError):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                os.utime(self._folder)
+                _remove_unused(self._folder)
                 self._unused = {path: _size(path) for path in self._folder.iterdir()}
         return self._folder
 
@@ -215,6 +221,15 @@ def _cache() -> Path:
     # A relative path is invalid by the XDG Base Directory Specification: it would depend on the current folder.
     path = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return path if path.is_absolute() else Path("~/.cache").expanduser()
+
+
+def _remove_unused(own: Path) -> None:
+    """Remove the indexes of other destinations, which may no longer exist, that no run used for a long time."""
+    for folder in own.parent.iterdir():
+        with suppress(OSError):
+            last_use = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+            if folder != own and last_use < time.time() - _UNUSED_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _size(path: Path) -> int:
