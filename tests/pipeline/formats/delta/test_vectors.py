@@ -106,6 +106,15 @@ def log(tmp_path: Path) -> DeltaLog:
     return log
 
 
+def test_vectors_are_in_files_unless_a_limit_allows_them_in_the_log(tmp_path: Path) -> None:
+    log = new_log(Storage(str(tmp_path)))
+    update(log, 1000, range(5))
+    (vector,) = [file.vector for file in log.files.values() if file.vector]
+    assert vector.location is not None
+    assert (tmp_path / "public/t" / vector.location.path).exists()
+    assert '"storageType": "i"' not in (tmp_path / f"public/t/_delta_log/{log.version:020}.json").read_text()
+
+
 def expected() -> dict[int, tuple[str, str]]:
     values = {id_: (str(id_), f"big {id_}") for id_ in range(ROWS)}
     for lsn, ids in ((1000, range(5)), (1001, range(5, 10)), (1002, range(10_000, 12_000, 17))):
