@@ -157,7 +157,7 @@ class Limits:
     log_checkpoint_commits: int = 50
     """The commits of a Delta table between two checkpoints of its log."""
     inline_vector_bytes: int = 0
-    """The most bytes of a vector of marked rows in the log of a Delta table itself: some readers cannot read it there."""
+    """The most bytes of a vector of marked rows in the log itself of a Delta table; some readers need it in a file."""
     metadata_versions: int = 10
     """The versions of an Iceberg table's metadata that stay."""
     metadata_seconds: float = 60.0
