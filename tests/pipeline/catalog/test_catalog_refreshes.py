@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -256,3 +258,22 @@ def test_a_refresh_without_transactions_since_the_last_one_is_one_query(
             assert tables(look) == {"public.t", "public.u"}
         # No transaction has written since, but a table has waited for a lock.
         assert tables(look) == {"public.t", "public.u", "public.v"}
+
+
+def test_a_new_table_joins_after_a_wait(db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replicate_once(db18, tmp_path)
+    name = str(db18.value("SELECT pubname FROM pg_publication"))
+    waiting = settings(db18, tmp_path, join_after=3600)
+    with Catalog(waiting, name, name, Warnings(), (), Wait(60), Limits()) as look:
+        db18.execute("CREATE TABLE passing (id int PRIMARY KEY)", "CREATE TABLE t (id int PRIMARY KEY)")
+        assert look.query_tables() == {}
+        db18.execute("DROP TABLE passing")
+        assert look.query_tables() == {}
+        monkeypatch.setattr(catalog, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 4000))
+        # The table joins without any transaction since the last refresh.
+        assert {str(table) for table in look.query_tables() or ()} == {"public.t"}
+        db18.execute("CREATE TABLE passing (id int PRIMARY KEY)", "INSERT INTO passing VALUES (1)")
+        assert {str(table) for table in look.query_tables() or ()} == {"public.t"}
+    # A start does not know since when a table exists.
+    replicate_once(db18, tmp_path, join_after=3600)
+    assert read_ids(tmp_path, "passing") == [1]

@@ -58,6 +58,8 @@ WRONG: dict[str, list[Any]] = {
     "once": [2],
     "shared_folder": [2],
     "retry_timeout": [-1, float("nan"), "soon"],
+    "join_after": [-1.0, float("inf"), True],
+    "on_lost_slot": ["never", 3],
     "every": [-1.0, float("inf"), True],
     "keep": ["a day"],
     "unrepresentable": ["nul"],
