@@ -233,12 +233,14 @@ def hold_tables(
             f"a table of {listed_names} was dropped or renamed: make the snapshot again", code="SNAPSHOT_STALE"
         ) from error
     # pg_class has the file's number in the snapshot, pg_relation_filenode its current number.
+    locked = [row[0] for row in connection.execute(_LOCKED).fetchall()]
     rows = connection.execute(
-        "SELECT format('%I.%I', namespace.nspname, class.relname) FROM pg_class AS class "
+        "SELECT format('%%I.%%I', namespace.nspname, class.relname) FROM pg_class AS class "
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
         "WHERE class.relkind = 'r' AND class.relfilenode <> 0 "
         "AND class.relfilenode IS DISTINCT FROM pg_relation_filenode(class.oid) "
-        f"AND class.oid IN ({_LOCKED})"
+        "AND class.oid = ANY(%s)",
+        (locked,),
     ).fetchall()
     if rows:
         changed = ", ".join(row[0] for row in rows)
