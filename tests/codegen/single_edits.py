@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from codegen.emit.columns import emit_columnar
+from codegen.emit.package import PACKAGE
 from codegen.model.model import Protocol
 from codegen.model.places import SpecError
 from codegen.model.reader import load
+from codegen.model.versions import views
 from tests.conftest import ROOT
 
 SPEC = ROOT / "spec"
@@ -34,6 +37,9 @@ _ADDED = {
     "Byten": ("may be null: true",),
 }
 """Modifiers that a row may get, by the beginning of its type."""
+
+_COMBINED = {"measures": ("repeat",), "nonzero": ("measures", "bits", "boolean", "values")}
+"""The modifiers that a row must not have to get another one."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,10 @@ def single_edits(file: str, spec: Path = SPEC) -> Iterator[SingleEdit]:
     text = (spec / file).read_text("utf-8")
     rows = list(_ROW.finditer(text))
     for row in rows:
+        is_first = text[: row.start()].endswith("fields:\n")
         for kind, edited in _edits_of_row(row):
-            if edited != row[0]:
+            # A message has a row in each of its versions.
+            if edited != row[0] and not (is_first and kind == "with since"):
                 new = text[: row.start()] + edited + text[row.end() :]
                 if kind == "renamed":
                     new = re.sub(rf"(?<=: ){row['name']}$", f"{row['name']}_renamed", new, flags=re.MULTILINE)
@@ -101,7 +109,9 @@ def _edits_of_row(row: re.Match[str]) -> Iterator[tuple[str, str]]:
     base = re.match(r"Int\d+|\w+", printed)
     for modifier_text in (*_ADDED.get(base[0] if base else "", ()), "since: 2"):
         key, _, value = modifier_text.partition(": ")
-        if f"{key}: {value}\n" in text or row["name"] == "tag":
+        companions = _COMBINED.get(key, ())
+        is_combined = any(re.search(rf"^ +{companion}:", text, re.MULTILINE) for companion in companions)
+        if f"{key}: {value}\n" in text or row["name"] == "tag" or is_combined:
             continue
         present = re.search(rf"^( +){key}: .*\n", text, re.MULTILINE)
         line = f"{row['indent']}  {key}: {value}\n"
@@ -153,7 +163,7 @@ class Batch:
 
 
 def loadable(files: Iterable[str], folder: Path) -> Iterator[Batch]:
-    """Yield specs that have, together, every edit that loads; an edit is alone in its file.
+    """Yield specs that have, together, every edit that the generator accepts; an edit is alone in its file.
 
     A spec's folder is overwritten for the next one.
     """
@@ -166,6 +176,7 @@ def loadable(files: Iterable[str], folder: Path) -> Iterator[Batch]:
                 (folder / file).write_text(batch[file].text if file in batch else _original(file), "utf-8")
             try:
                 protocols = load(folder)
+                emit_columnar(views(next(protocol for protocol in protocols if protocol.has_decoder)), PACKAGE)
             except SpecError as error:
                 places = {str(finding.place.path) for finding in error.findings}
                 refused = [file for file in batch if any(path.endswith(file) for path in places)]
@@ -174,6 +185,13 @@ def loadable(files: Iterable[str], folder: Path) -> Iterator[Batch]:
                 continue
             yield Batch(list(batch.values()), folder, protocols)
             break
+
+
+def alone(edit: SingleEdit, batch: Batch) -> Batch:
+    """Return a spec with one edit of a batch, written in place of the batch."""
+    for other in batch.edits:
+        (batch.folder / other.file).write_text(edit.text if other is edit else _original(other.file), "utf-8")
+    return Batch([edit], batch.folder, load(batch.folder))
 
 
 def _original(file: str) -> str:
