@@ -123,7 +123,7 @@ class _Faults:
             case Take():
                 low, high = _bounds(operation)
                 if not isinstance(value, int) or not low <= value <= high or value in operation.refused:
-                    first = next(number for number in range(low, high) if number not in operation.refused)
+                    first = next((number for number in range(low, high + 1) if number not in operation.refused), low)
                     return path, f"a whole number from {first} to {high}", shown(value)
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from codegen.fuzz.examine import Examination, examine
 from codegen.fuzz.specs import TYPES, Spec, write
 from codegen.model.reader import load
+from logicalrep_runtime.encode_faults import encode_error
+from logicalrep_runtime.layout import MessageLayout, ProtocolLayout
+from logicalrep_runtime.operations import Constant, Take
 from tests.codegen.model.generation import run_generated
 
 EXPECTED = {"expected": {"doc": "It is expected.", "values": {"a": "A.", "b": "B."}}}
@@ -207,3 +211,18 @@ def test_a_decoder_refuses_the_first_message_of_a_later_version(tmp_path: Path) 
     write(written_spec(layouts, versions=2, **BLOCKS), tmp_path / "spec")
     refusal = "Late: tag at offset 0: expected a message of protocol version 1, found 'C', Late of version 2\n"
     assert run_generated(load(tmp_path / "spec"), tmp_path, UNKNOWN_TAG) == refusal
+
+
+def test_the_error_of_a_type_with_one_legal_value_names_the_value() -> None:
+    @dataclass
+    class Ma:
+        v: int
+        tag: str = "A"
+
+    rows = (Constant(name="tag", width=1, code=65, is_character=True), Take(name="v", width=1, allowed=(3,)))
+    message = MessageLayout(name="Ma", tag="A", since=1, sender="server", reference="", operations=rows)
+    layouts = ProtocolLayout(
+        name="x", versions=(1,), session={}, tracked=(), parse_arguments=(), messages=(message,), parts={}
+    )
+    error = encode_error(layouts, 1, Ma(v=4), ValueError())
+    assert str(error) == "Ma: v: expected a whole number from 3 to 3, found 4"
