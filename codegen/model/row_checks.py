@@ -119,6 +119,8 @@ class _Rows:
             part = next((part for part in self.protocol.parts if part.name == str(row.type)), None)
             if isinstance(row.type, Int) or (part is not None and part.alternatives):
                 self.add(row, f": 'repeat: {UNTIL_ZERO}' belongs to a text or a part with 'fields' only")
+            elif row.when is not None:
+                self.add(row, ": 'repeat' cannot go with 'when'")
             return
         if row.repeat == REST:
             self.add(

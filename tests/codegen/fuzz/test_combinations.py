@@ -124,6 +124,10 @@ REFUSED: dict[str, tuple[int, dict[str, Any], str]] = {
     ),
     "repeated bytes": (1, {"Ma": tagged(COUNT, row("x", "Byte4", repeat="n"))}, REPEAT),
     "the rest, repeated": (1, {"Ma": tagged(COUNT, row("x", "Byten", size="rest", repeat="n"))}, REPEAT),
+    "texts until zero under an optional field": (
+        1, {"Ma": tagged(row("k", "Byte1('K') | Byte1('L')", optional=True), row("x", "String", when="k", repeat="until zero"), row("c", "Byte1('N')"))},
+        "Ma.x: 'repeat' cannot go with 'when'",
+    ),
     "integers until zero": (1, {"Ma": tagged(row("x", "Int8", repeat="until zero"))}, UNTIL_ZERO),
     "alternatives until zero": (1, {"Ma": tagged(row("x", "Cells", repeat="until zero")), "Cells": cells()}, UNTIL_ZERO),
     "an unsigned size that is -1": (
