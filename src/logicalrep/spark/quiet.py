@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import py4j
 import pyspark
 from pyspark.errors import PySparkException
 
@@ -38,7 +37,7 @@ def silence_java() -> Iterator[None]:
         os.close(standard_error)
 
 
-_SPARK_FOLDERS = (Path(pyspark.__file__).parent, Path(py4j.__file__).parent)
+_PYSPARK = Path(pyspark.__file__).parent
 _OURS = re.compile(r"^(?:logicalrep[\w.]*|RuntimeError): ((?:\[[A-Z_]+\] .*\n?)+)", re.MULTILINE)
 """An error of the project at the end of Python's traceback; several findings have a line each."""
 
@@ -112,4 +111,5 @@ def _passes_spark(trace: TracebackType | None) -> bool:
 
 
 def _is_of_spark(frame: traceback.FrameSummary) -> bool:
-    return any(Path(frame.filename).is_relative_to(folder) for folder in _SPARK_FOLDERS)
+    path = Path(frame.filename)
+    return path.is_relative_to(_PYSPARK) or "py4j" in path.parts
