@@ -394,11 +394,11 @@ def test_indexes_of_destinations_that_nobody_uses_are_removed(tmp_path: Path) ->
         assert index is not None
         index.follow(log)
         indexes.close()
-        (path,) = {path.parents[1] for path in (tmp_path / "cache").rglob("index.json")} - known
-        known.add(path)
+        (path,) = {path.parents[1] for path in (tmp_path / "cache").rglob("index.json")} - folders
+        folders.add(path)
         return path
 
-    known: set[Path] = set()
+    folders: set[Path] = set()
     used, unused = start("used"), start("unused")
     for path in (unused, *unused.rglob("*")):
         os.utime(path, (0, 0))
