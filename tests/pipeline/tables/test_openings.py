@@ -109,7 +109,14 @@ def open_table(
     writer = Writer(has_companions, has_buffer)
     loads = Loads(writer.cleared)
     openings = Openings(
-        cast(Any, SimpleNamespace(settings=SimpleNamespace(of=lambda name: NOW), proven_before=None)),
+        cast(
+            Any,
+            SimpleNamespace(
+                settings=SimpleNamespace(of=lambda name: NOW),
+                proven_before=None,
+                observer=SimpleNamespace(on_event=lambda event: None),
+            ),
+        ),
         State(tables={} if previous is None else {str(T): previous}),
         cast(Any, SimpleNamespace(has_other_masks=lambda name: has_other_masks)),
         cast(Any, writer),

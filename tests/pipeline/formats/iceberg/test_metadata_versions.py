@@ -272,7 +272,8 @@ def test_changed_columns_are_reported(place: Place) -> None:
     ours = place.process()
     ours.commit()
     program = place.process()
-    program.spec = replace(SPEC, comments=((1, "of another program"),))
+    columns = tuple(replace(column, name=f"{column.name}_renamed") for column in SPEC.relation.columns)
+    program.spec = replace(SPEC, relation=replace(SPEC.relation, columns=columns), key=None)
     program.commit(operation=Operation.REPLACE, is_ours=False)
     assert ours.follow().changes == "another program has changed its columns"
     started = place.process("two")
