@@ -66,12 +66,8 @@ def prepare(
         observer.on_event(WarningIssued(warning))
     # Read the destination before creating anything: it may be unreadable.
     state = State.read(storage)
-    try:
+    with _naming_destination_remedies():
         return retry(lambda: _prepare_with(settings, storage, state, observer, stop), waiting)
-    except SlotError as error:
-        if error.is_for_stream:
-            raise error.for_destination() from error
-        raise
 
 
 def _prepare_with(
@@ -241,15 +237,24 @@ def proven_before(state: State, server_started: str) -> Lsn | None:
 
 @contextmanager
 def naming_remedies(slot: str, receiver: ChangeReceiver) -> Iterator[None]:
+    with _naming_destination_remedies():
+        try:
+            yield
+        except SlotError as error:
+            if error.code == "SLOT_MISSING":
+                raise _slot_lost(slot, "missing", receiver.acknowledged) from error
+            if error.code == "SLOT_LOST":
+                raise _slot_lost(slot, f"lost ({error.reason})", receiver.acknowledged) from error
+            if isinstance(error, LostPositionError) and error.code == "WAL_DIVERGED":
+                raise _diverged(error.reason) from error
+            raise
+
+
+@contextmanager
+def _naming_destination_remedies() -> Iterator[None]:
     try:
         yield
     except SlotError as error:
-        if error.code == "SLOT_MISSING":
-            raise _slot_lost(slot, "missing", receiver.acknowledged) from error
-        if error.code == "SLOT_LOST":
-            raise _slot_lost(slot, f"lost ({error.reason})", receiver.acknowledged) from error
-        if isinstance(error, LostPositionError) and error.code == "WAL_DIVERGED":
-            raise _diverged(error.reason) from error
         if error.is_for_stream:
             raise error.for_destination() from error
         raise
