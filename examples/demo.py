@@ -271,7 +271,9 @@ def wait(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None 
     deadline = time.monotonic() + LONGEST_WAIT
     while not condition():
         if time.monotonic() > deadline or (process is not None and process.poll() is not None):
-            raise SystemExit("the demonstration did not get as far as it should")
+            raise SystemExit(
+                f"the demonstration failed: a step took longer than {LONGEST_WAIT} s, or its process ended"
+            )
         time.sleep(0.2)
 
 

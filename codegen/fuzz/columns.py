@@ -42,9 +42,9 @@ def batches(spec: Spec, columnar: ModuleType, package: ModuleType, drawn: _Drawn
                 if "error" in row:
                     yield "refuse right bytes", shown
                 elif damaged == data:
-                    wanted = {"tag": chr(data[0]), **dict(_columns(oracle, title, values, ""))}
-                    if row != {name: value for name, value in wanted.items() if value is not None}:
-                        yield "hold other values", f"{shown}\nwanted {wanted}"
+                    expected_row = {"tag": chr(data[0]), **dict(_columns(oracle, title, values, ""))}
+                    if row != {name: value for name, value in expected_row.items() if value is not None}:
+                        yield "hold other values", f"{shown}\nwanted {expected_row}"
 
 
 def _columns(oracle: Oracle, title: str, values: Values, prefix: str) -> Iterator[tuple[str, Any]]:

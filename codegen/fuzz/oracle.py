@@ -14,7 +14,7 @@ _INTEGER = re.compile(r"Int(8|16|32|64)(?: \((\w*[A-Za-z]\w*)\)|\((\d+)\)|\[[A-Z
 _TEXTS = ["", "a", "Zürich", "x" * 200]
 _TRIES = 30
 _COUNTS = [0, 1, 1, 2, 3, 130]
-"""The numbers of items of a repeated row; the last one in messages only, not in the items."""
+"""The numbers of items of a repeated row; the last number in messages only, not in the items."""
 
 
 class RefusedError(Exception):

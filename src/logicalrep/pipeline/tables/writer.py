@@ -73,7 +73,7 @@ _Result = TypeVar("_Result")
 
 
 class TableWriter:
-    """Writes tables, each in one thread at a time, and retries while the destination cannot be reached."""
+    """Writes each table in one thread at a time, and retries while the destination cannot be reached."""
 
     def __init__(self, context: RunContext, catalog: Catalog) -> None:
         self._storage, self._tables = context.storage, context.tables
