@@ -30,7 +30,7 @@ from logicalrep.pipeline.formats.stored_table import application_id
 from logicalrep.pipeline.operate.status import Status
 from logicalrep.pipeline.schema.file_partitions import PartitionRule
 from logicalrep.pipeline.schema.stored_json import decode, parse_json, plain
-from logicalrep.pipeline.schema.table_facts import Evidence, Skipped, TypePart
+from logicalrep.pipeline.schema.table_facts import Evidence, PartitionBound, Skipped, TypePart
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.past_states import archive_state, read_state
@@ -108,6 +108,7 @@ TABLE = TableSpec(
         published=("p",),
         written=((7, "w"),),
         links=((13, 7, 14),),
+        bounds=(PartitionBound(13, 1, (("=", "happy"),)),),
         labelled=((1, 9, 0),),
         key_indexes=((15, 0),),
         filled=(16,),

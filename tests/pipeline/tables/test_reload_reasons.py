@@ -20,7 +20,17 @@ FUNCTIONS = {
     "_query_change",
 }
 """The functions that return the reason of a reload, or None."""
-CONSTANTS = {"ASKED_FOR", "NEW", "OTHER_SETTINGS", "BEYOND_PROOF", "ATTACHED", "MAY_BE_UNLOGGED", "EMPTIED"}
+CONSTANTS = {
+    "ASKED_FOR",
+    "NEW",
+    "OTHER_SETTINGS",
+    "BEYOND_PROOF",
+    "ATTACHED",
+    "DROPPED",
+    "EQUAL_KEYS",
+    "MAY_BE_UNLOGGED",
+    "EMPTIED",
+}
 
 OTHERS = {
     "its rows are being copied",

@@ -20,7 +20,7 @@ from logicalrep.pipeline.apply.combining import combined
 from logicalrep.pipeline.apply.ending import Ending, may_have_current_rows, reduced_with_ended_rows
 from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
-from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_files, rewrite, write_versions
+from logicalrep.pipeline.apply.rewriting import EQUAL_KEYS, Rewriting, Rewritten, end_files, rewrite, write_versions
 from logicalrep.pipeline.engines.engine import Engine, LocalValue, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
@@ -374,6 +374,8 @@ def _rewriting(
 def _checked(work: ApplyTask, effect: Reduced, rewritten: Rewritten) -> Rewritten:
     """Return the result of all tasks of a part. Raises MissingRows if they did not find every row to remove."""
     expected = effect.expected
+    if rewritten.found_count > expected:
+        raise NeedsResync(EQUAL_KEYS)
     if rewritten.found_count != expected and not work.may_lack_rows:
         raise MissingRows(
             f"{expected - rewritten.found_count} of {expected} updated or deleted rows are missing in the copy of "

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from logicalrep.pipeline.apply.ending import Ending, is_current, read_ending_files
 from logicalrep.pipeline.apply.reduction import Reduced
 from logicalrep.pipeline.engines.engine import Shared
+from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.forms import END_COLUMN
 from logicalrep.pipeline.schema.row_keys import row_keys
@@ -23,6 +24,8 @@ from logicalrep.pipeline.storage.parting import split_off
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
+
+EQUAL_KEYS = "two rows of its copy have the same key"
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ def rewrite(work: Rewriting) -> Rewritten:
             searched = opened if indexed_numbers is None else opened.restricted_to(indexed_numbers)
             key_numbers = _key_numbers(searched, table, reduced)
             hits, numbers = find_hits(key_numbers, ends, missing_counts)
+            if table.key is not None:
+                _refuse_equal_keys(reduced, key_numbers[key_numbers >= 0], numbers)
             is_grown = growth.num_rows > 0
             if not len(hits) and not is_grown:
                 continue
@@ -133,6 +138,18 @@ def _key_numbers(searched: OpenedFile, table: TableSpec, reduced: Reduced) -> _I
         current = is_current(searched.read(table.stored, [END_COLUMN[table.form]]), table.form)
         key_numbers[current == reduced.is_marked[key_numbers] if reduced.are_marked else ~current] = -1
     return key_numbers
+
+
+def _refuse_equal_keys(reduced: Reduced, matched: _Ints, hits: _Ints) -> None:
+    """Raise NeedsResync if a file has another row with a removed key: nothing shows which one the change is of.
+
+    A table has such rows if a dropped partition's rows were inserted again before replicate removed them.
+    """
+    if reduced.are_marked:
+        # Several rows that are marked as deleted may have the same key.
+        matched, hits = (numbers[~reduced.is_marked[numbers]] for numbers in (matched, hits))
+    if len(matched) > len(hits):
+        raise NeedsResync(EQUAL_KEYS)
 
 
 def _is_to_be_marked(table: TableSpec, file: DataFile, count: int, limits: Limits) -> bool:

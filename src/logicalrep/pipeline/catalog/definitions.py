@@ -11,6 +11,7 @@ from typing import Any
 
 from logicalrep.pipeline.catalog.changing_texts import ChangingText, query_changing_texts
 from logicalrep.pipeline.catalog.old_rows import OldRowsError, query_incomplete_old_rows
+from logicalrep.pipeline.catalog.partition_bounds import query_bounds
 from logicalrep.pipeline.catalog.publication_entries import query_entries, query_partitions_of_published
 from logicalrep.pipeline.catalog.unique_indexes import key_columns, query_unique_indexes
 from logicalrep.pipeline.schema.file_partitions import PartitionRule
@@ -19,6 +20,7 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
 from logicalrep.postgres.server import Connection, query_scalar, server_major
+from logicalrep.postgres.table_rows.keys import attached_condition
 from logicalrep.postgres.unreadable_texts import query_unreadable_tables
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
@@ -65,7 +67,7 @@ WITH RECURSIVE parts AS (
     FROM pg_class WHERE oid = ANY(%s)
     UNION ALL
     SELECT class.oid, parts.top, inhparent, link.xmin::text, class.relkind, class.relfilenode
-    FROM parts JOIN pg_inherits AS link ON parts.relkind = 'p' AND inhparent = parts.oid
+    FROM parts JOIN pg_inherits AS link ON parts.relkind = 'p' AND inhparent = parts.oid AND {}
     JOIN pg_class AS class ON class.oid = inhrelid
 )
 SELECT top::bigint, oid::bigint, above::bigint, link::bigint, relkind NOT IN ('p', 'f'), relfilenode::bigint
@@ -203,11 +205,12 @@ def query_catalog_tables(
     unique = query_unique_indexes(connection, oids)
     files: dict[int, list[tuple[int, int]]] = {oid: [] for oid in oids}
     links: dict[int, list[tuple[int, int, int]]] = {oid: [] for oid in oids}
-    for top, oid, above, link, has_file, file in rows(_PARTS, oids):
+    for top, oid, above, link, has_file, file in rows(_PARTS.format(attached_condition(connection)), oids):
         if has_file:
             files[top].append((oid, file))
         if above is not None:
             links[top].append((oid, above, link))
+    bounds = query_bounds(connection, links, {oid: {name: number for number, name, *_ in columns[oid]} for oid in oids})
     relations = [*oids, *(oid for catalog_tables in files.values() for oid, _ in catalog_tables if oid not in tables)]
     written = dict(rows(_WRITTEN, relations))
     logged: dict[int, list[str]] = {oid: [] for oid in oids}
@@ -251,6 +254,7 @@ def query_catalog_tables(
             published=(*(row for row, _ in published), *sorted(row for _, row in entries[oid])),
             written=tuple((index, written[index]) for index in dict.fromkeys((oid, *(leaf for leaf, _ in files[oid])))),
             links=tuple(links[oid]),
+            bounds=tuple(bounds[oid]),
             labelled=tuple(labelled[oid]),
             key_indexes=tuple((index.oid, index.written) for index in unique[oid] if index.has_just(key)),
             filled=(),

@@ -20,6 +20,7 @@ from dataclasses import replace
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.labels import has_unsearchable_new_label
+from logicalrep.pipeline.catalog.lost_partitions import lost_oids, lost_partitions
 from logicalrep.pipeline.catalog.matching import (
     key_numbers,
     match_columns,
@@ -36,11 +37,12 @@ from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
 ATTACHED = "a partition with rows was attached"
+DROPPED = "a partition was dropped or detached"
 MAY_BE_UNLOGGED = "it has another file and may have been unlogged for a while, when PostgreSQL sends no changes"
 
 
 def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied: Collection[int] = ()) -> str | None:
-    """Return why the catalog requires a reload of the table; None if it does not.
+    """Return why the catalog requires a reload of the table; None if it does not, as for `lost_partitions` with bounds.
 
     `copied` are the OIDs of partitions whose rows are loaded, beside the partitions of `previous_spec`.
     """
@@ -68,10 +70,9 @@ def reason_to_load(previous_spec: TableSpec, catalog_table: CatalogTable, copied
 
 
 def _partition_reason(previous_spec: TableSpec, current_spec: TableSpec, copied: Collection[int]) -> str | None:
-    """Return why rows may have left the table with a partition: PostgreSQL sends no DELETE of these rows."""
-    previous_oids = {oid for oid, _ in previous_spec.files}.union(copied, previous_spec.evidence.filled)
-    if previous_oids - {oid for oid, _ in current_spec.files}:
-        return "a partition was dropped or detached"
+    """Return why rows may have left the table with a partition, and no bounds show which rows."""
+    if lost_partitions(previous_spec, current_spec, copied) is None:
+        return DROPPED
     previous_links = {link[0]: link for link in previous_spec.evidence.links}
     if any(previous_links.get(link[0], link) != link for link in current_spec.evidence.links):
         return "a partition was detached and attached again"
@@ -143,6 +144,10 @@ def proven_descriptions(
         reason = "it was a partition for a while, and PostgreSQL sent its rows under another table's name"
     if reason is not None:
         raise NeedsResync(reason)
+    lost = lost_oids(previous_spec, catalog_table.table)
+    if any(relation.partition in lost for relation in relations):
+        # The partition may have had other bounds for a while, and rows within them.
+        raise NeedsResync(DROPPED)
     # A message with a partition accompanies a message of the table itself, which has the description.
     return [
         (relation, _proven_description(previous_spec, catalog_table, relation))
@@ -167,7 +172,13 @@ def latest_description(previous_spec: TableSpec, catalog_table: CatalogTable) ->
 def with_partitions_of(table: TableSpec, previous_spec: TableSpec) -> TableSpec:
     """Return a description with the partitions of `previous_spec`: the copy lacks the rows of other partitions."""
     previous = previous_spec.evidence
-    evidence = replace(table.evidence, written=previous.written, links=previous.links, filled=previous.filled)
+    evidence = replace(
+        table.evidence,
+        written=previous.written,
+        links=previous.links,
+        bounds=previous.bounds,
+        filled=previous.filled,
+    )
     return replace(table, files=previous_spec.files, evidence=evidence)
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logicalrep.pipeline.apply.ending import is_current
+from logicalrep.pipeline.catalog.lost_partitions import LostPartitions
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.load.copying import CopiedPart, limit_rate
 from logicalrep.pipeline.schema.forms import END_COLUMN
@@ -87,6 +88,23 @@ def check_condition(
     if partition is not None and not _is_partition(connection, relation.relation_id, partition):
         raise ConditionError(f"{partition.name} is no longer a partition of it")
     with locked_for_query(connection, relation.relation_id, relation.table, with_partitions=True):
+        condition.check(connection)
+    return condition
+
+
+def check_bounds(
+    connection: Connection, table: TableSpec, publications: tuple[str, ...], lost: LostPartitions
+) -> KeyCondition:
+    """Return the condition of the rows within the bounds of lost partitions. Raises the errors of `check_condition`."""
+    oid, name = table.relation.relation_id, table.relation.table
+    condition = KeyCondition(
+        lost.condition(table),
+        name,
+        is_partitioned(connection, oid),
+        query_key_columns(connection, oid, lost.columns(table)),
+        query_row_filter(connection, name, publications),
+    )
+    with locked_for_query(connection, oid, name, with_partitions=True):
         condition.check(connection)
     return condition
 

@@ -19,6 +19,7 @@ from logicalrep.observe.events import CopyEnded, CopyStarted, RowsCopied, WaitRe
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.changing_texts import refuse_names
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
+from logicalrep.pipeline.catalog.lost_partitions import LostPartitions
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.load.copying import (
     CopiedPart,
@@ -26,7 +27,14 @@ from logicalrep.pipeline.load.copying import (
     are_loops_compiled,
     copy,
 )
-from logicalrep.pipeline.load.deleted_keys import KeysTask, WantedPart, check_condition, find_deleted_keys, split_files
+from logicalrep.pipeline.load.deleted_keys import (
+    KeysTask,
+    WantedPart,
+    check_bounds,
+    check_condition,
+    find_deleted_keys,
+    split_files,
+)
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.fitting import refuse_unfit, with_file_partitions_of
@@ -51,7 +59,7 @@ _CHECK_INTERVAL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A load of all rows of a table, of its new partitions, or of one requested part."""
+    """A load of all rows of a table, of its new partitions, or of a part."""
 
     folder: str
     """The table's folder at the destination, for the files of the copied rows."""
@@ -65,7 +73,7 @@ class LoadRequest:
     """The copy's description; None for a new table."""
     proven_spec: TableSpec | None = None
     """The copy's description if only new partitions or a part are loaded; None for all rows."""
-    part: WantedPart | None = None
+    part: WantedPart | LostPartitions | None = None
     """The only part to load; None for all rows, or for new partitions."""
 
 
@@ -86,7 +94,7 @@ class CopiedTable:
     """The table in the snapshot's catalog, if only some rows are loaded; None for all rows."""
     unfit: Mapping[str, int] = field(default_factory=dict)
     """The number of values that their column's type cannot hold, by column name."""
-    part: RequestedPart | None = None
+    part: RequestedPart | LostPartitions | None = None
     """The loaded part; None for all rows, or for new partitions."""
     deleted_keys: Sequence[DataFile] = ()
     """Files with the stored keys of the loaded part that the server lacks."""
@@ -120,7 +128,7 @@ class _RunningCopy:
     name: TableName
     table: TableSpec
     catalog_table: CatalogTable | None
-    part: RequestedPart | None
+    part: RequestedPart | LostPartitions | None
     parts: list[CopyTask | KeysTask]
     nbytes: int
     """The estimated bytes of the rows on the server's disk."""
@@ -272,12 +280,24 @@ class SnapshotCopy:
                 table = with_file_partitions_of(catalog_table.table, request.last_spec)
                 refuse_unfit(table, request.numbers)
                 refuse_names(name, catalog_table.changing_texts)
-                condition = part = None
-                if request.part is not None:
+                condition = None
+                copied: Sequence[int] | None = None
+                part: RequestedPart | LostPartitions | None = None
+                if isinstance(request.part, WantedPart):
                     if not request.part.is_keyed_like(table):
                         return CopyFailed(name, "its key changed", may_retry=True, is_behind=True)
                     part = request.part.part
                     condition = check_condition(connection, table, self._publications, part)
+                elif request.part is not None:
+                    part = request.part
+                    condition = check_bounds(connection, table, self._publications, part)
+                    copied = sorted(part.partitions_within(table))
+                # The server estimates the rows of whole tables, not of a condition.
+                estimated: Sequence[int] = [] if part is not None else [table.relation.relation_id]
+                if isinstance(part, RequestedPart) and part.partition is not None:
+                    copied, estimated = query_tree(connection, part.partition.oid), [part.partition.oid]
+                elif part is None and request.proven_spec is not None:
+                    copied = estimated = query_unproven_partitions(connection, request.proven_spec, table)
                 ranges = query_parts(
                     connection,
                     table.relation,
@@ -285,16 +305,8 @@ class SnapshotCopy:
                     nulled=table.nulled,
                     size=size,
                     condition=None if condition is None else condition.rendered.as_string(connection),
+                    only=copied,
                 )
-                # The server estimates the rows of whole tables, not of a condition.
-                copied: Sequence[int] | None = None
-                estimated: Sequence[int] = [] if part is not None else [table.relation.relation_id]
-                if part is not None and part.partition is not None:
-                    copied, estimated = query_tree(connection, part.partition.oid), [part.partition.oid]
-                elif part is None and request.proven_spec is not None:
-                    copied = estimated = query_unproven_partitions(connection, request.proven_spec, table)
-                if copied is not None:
-                    ranges = [rows for rows in ranges if rows.oid in copied]
                 (estimate,) = connection.execute(_ESTIMATE, (list(estimated),)).fetchone() or (0,)
         except Exception as error:
             return self._fail(name, error)
@@ -314,7 +326,7 @@ class SnapshotCopy:
             )
             for task_ranges in (ranges[start : start + step] for start in range(0, len(ranges), step))
         ]
-        if request.part is not None and condition is not None:
+        if isinstance(request.part, WantedPart) and condition is not None:
             parts += [
                 KeysTask(settings.connection, snapshot, table, condition, files, self._storage, request.folder, rate)
                 for files in split_files(request.part, limits.keys_task_bytes)

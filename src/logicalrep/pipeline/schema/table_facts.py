@@ -16,6 +16,17 @@ class TypePart(NamedTuple):
     """The `xmin` of its catalog row, or the count of attributes."""
 
 
+class PartitionBound(NamedTuple):
+    """Comparisons that all rows of a partition satisfy; rows of other partitions may satisfy them too."""
+
+    partition: int
+    """The partition's OID."""
+    column: int
+    """The number of the compared column in the partitioned table."""
+    comparisons: tuple[tuple[str, str], ...]
+    """Operators and texts of values: `=` with each value of a list, of which one holds; or the ends of a range."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """An `xmin` is only compared with an earlier `xmin` of the same row: equal means that the row is unchanged."""
@@ -32,6 +43,8 @@ class Evidence:
     """A summary of the `xmin` of the columns and their defaults, for the table and each partition, by OID."""
     links: tuple[tuple[int, int, int], ...]
     """The partitions at all levels: their OID, their parent's OID, and the `xmin` of the link."""
+    bounds: tuple[PartitionBound, ...]
+    """The bounds of the partitions in `links`, without bounds that `partition_bounds` cannot use."""
     labelled: tuple[tuple[int, int, int], ...]
     """Number, enum type's OID, and place: 0 in the column or a domain, 1 in arrays and ranges, 2 in composite types."""
     key_indexes: tuple[tuple[int, int], ...]

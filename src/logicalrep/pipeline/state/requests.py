@@ -78,7 +78,7 @@ class RequestedPart:
     @property
     def shown(self) -> str:
         rows = "the rows" if self.partition is None else f"the rows of its partition {self.partition.name}"
-        return rows if self.condition is None else f"{rows} where {_shortened(str(self.condition))}"
+        return rows if self.condition is None else f"{rows} where {shortened(str(self.condition))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,5 +165,5 @@ def _name(content: Any) -> TableName:
     return TableName(*content)
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"

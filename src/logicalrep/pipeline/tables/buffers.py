@@ -185,7 +185,7 @@ class TableBuffers:
             self.save_pending_load(work.pending)
         else:
             self._writer.replace_rows_by_key(table, copy, catalog_table, loaded, ())
-        if loaded.part is not None:
+        if isinstance(loaded.part, RequestedPart):
             self.end_request(loaded.part)
         return self.apply(table, copy, work)
 

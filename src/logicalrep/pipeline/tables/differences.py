@@ -8,7 +8,8 @@ from functools import partial
 from logicalrep.observe.events import WarningIssued
 from logicalrep.pipeline.apply.setting_changes import change_partitions, change_write_mode
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
-from logicalrep.pipeline.catalog.proof import ATTACHED, latest_description, reason_to_load
+from logicalrep.pipeline.catalog.lost_partitions import lost_partitions
+from logicalrep.pipeline.catalog.proof import ATTACHED, DROPPED, latest_description, reason_to_load
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.fitting import refuse_unfit
 from logicalrep.pipeline.schema.table_settings import WriteMode
@@ -62,12 +63,15 @@ class Differences:
             return
         server_table.catalog_table.refuse_incomplete_old_rows()
         reason = reason_to_load(spec, server_table.catalog_table)
+        lost = lost_partitions(spec, server_table.catalog_table.table)
         if reason is None:
             unsent = self.catalog.unsent_partitions(spec, server_table.catalog_table.table)
             # Rows that wait for the catalog are applied before a partition is put in among them.
             if unsent is None or (unsent and phase.unproven is not None):
                 return
-            if unsent:
+            if unsent and lost and lost.partitions:
+                reason = DROPPED
+            elif unsent:
                 self.loads.load(table, ATTACHED, () if spec.key is None else unsent)
                 return
         if reason is not None:
@@ -77,6 +81,11 @@ class Differences:
         elif phase.next_description is None or phase.next_description[0] != server_table.catalog_table:
             # Rows from before the change may still come.
             table.update(replace(phase, next_description=(server_table.catalog_table, server_table.head)))
+        elif position >= phase.next_description[1] and lost and lost.partitions:
+            # All rows of these partitions are applied. Rows that wait for the catalog are applied first, too.
+            if phase.unproven is None:
+                table.update(replace(phase, next_description=None))
+                self.loads.replace_lost(table, copy, lost)
         elif position >= phase.next_description[1]:
             table.update(replace(phase, next_description=None))
             self.failures.run(table, partial(self.writer.describe, table, copy, server_table.catalog_table))

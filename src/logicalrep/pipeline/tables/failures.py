@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from logicalrep.observe.events import ErrorCounted
 from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.catalog.lost_partitions import lost_oids
 from logicalrep.pipeline.catalog.proof import ATTACHED, reason_to_load
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.run_context import RunContext
@@ -74,7 +75,8 @@ class TableFailures:
         if copy is None or catalog_table is None:
             return ()
         spec = copy.stored.table
-        if spec.key is None or reason_to_load(spec, catalog_table) is not None:
+        is_other = reason_to_load(spec, catalog_table) is not None or bool(lost_oids(spec, catalog_table.table))
+        if spec.key is None or is_other:
             return ()
         return self.catalog.unproven_partitions(spec, catalog_table.table)
 

@@ -15,12 +15,14 @@ from logicalrep.pipeline.buffer.pending_loads import (
     PendingLoad,
     TableLoad,
 )
+from logicalrep.pipeline.catalog.lost_partitions import LostPartitions
+from logicalrep.pipeline.catalog.proof import DROPPED
 from logicalrep.pipeline.load.deleted_keys import WantedPart
 from logicalrep.pipeline.load.load_queue import LoadQueue
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
-from logicalrep.pipeline.state.requests import RequestedPart
+from logicalrep.pipeline.state.requests import RequestedPart, shortened
 from logicalrep.pipeline.tables.buffers import TableBuffers
 from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Copying, Following, Queued
 from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter, pause_until
@@ -106,12 +108,19 @@ class LoadCoordinator:
         elif table.stopped is not None:
             self.refuse_part(part, f"it is stopped; run logicalrep resync {table.name} to reload the whole table")
         elif table.is_up_to_date:
-            reason = f"{ASKED_FOR}: {part.shown}"
-            self.needed.setdefault(reason, []).append(table.name)
-            # The pending load has no part: a later process takes the part from the stored request.
-            pending = BufferedChanges(table.folder, reason)
-            self.buffers.save_pending_load(pending)
-            self.queue(table, Queued(reason, table.copy, pending, part))
+            self._queue_part(table, f"{ASKED_FOR}: {part.shown}", part)
+
+    def replace_lost(self, table: Table, copy: Copy, lost: LostPartitions) -> None:
+        """Queue a load of the rows within the bounds of dropped or detached partitions; the table is up to date."""
+        # Until the rows are replaced, the copy's description has the partitions: a later process compares them again.
+        self._queue_part(table, f"{DROPPED}: the rows where {shortened(str(lost.condition(copy.stored.table)))}", lost)
+
+    def _queue_part(self, table: Table, reason: str, part: RequestedPart | LostPartitions) -> None:
+        self.needed.setdefault(reason, []).append(table.name)
+        # The pending load has no part: a later process queues the part again once the table follows.
+        pending = BufferedChanges(table.folder, reason)
+        self.buffers.save_pending_load(pending)
+        self.queue(table, Queued(reason, table.copy, pending, part))
 
     def refuse_part(self, part: RequestedPart, reason: str) -> None:
         """Report that a requested part is not loaded, and delete the request."""
@@ -159,10 +168,9 @@ class LoadCoordinator:
         elif table.load_begin is not None:
             queued.tries.postpone(pause_until(table.load_begin))
         else:
-            copy, part = queued.copy, None
+            copy, part = queued.copy, queued.part
             copied_spec = None if copy is None else copy.stored.table
-            if copy is not None and queued.part is not None:
-                part = WantedPart.of(queued.part, copy.stored_tables)
+            wanted = WantedPart.of(part, copy.stored_tables) if copy and isinstance(part, RequestedPart) else None
             replaces_some_rows = isinstance(queued.pending, PartitionsLoad) or part is not None
             request = LoadRequest(
                 table.folder,
@@ -170,7 +178,7 @@ class LoadCoordinator:
                 numbers=self.numbers(table),
                 last_spec=copied_spec,
                 proven_spec=copied_spec if replaces_some_rows else None,
-                part=part,
+                part=wanted or (part if isinstance(part, LostPartitions) else None),
             )
             self.loader.add({table.name: request})
 
@@ -234,6 +242,9 @@ class LoadCoordinator:
         tried = f", in {max_tries} consecutive tries" if result.may_retry else ""
         if copy is None or part is None:
             self.stops.stop(table, result.reason + tried)
+            return
+        if isinstance(part, LostPartitions):
+            self.load(table, DROPPED)
             return
         self.refuse_part(part, result.reason + tried)
         reason = "a part of it is not reloaded"

@@ -12,6 +12,7 @@ from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.observe.figures import Phase
 from logicalrep.pipeline.buffer.pending_loads import HeldCommit, PendingLoad, TableLoad
 from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.catalog.lost_partitions import LostPartitions
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.history.companion import Companion
 from logicalrep.pipeline.state.requests import RequestedPart
@@ -117,8 +118,8 @@ class _LoadPhase(_PhaseData):
     copy: Copy | None
     """The copy that readers have meanwhile; None for a new table."""
     pending: PendingLoad
-    part: RequestedPart | None = None
-    """The only part that is loaded, by request."""
+    part: RequestedPart | LostPartitions | None = None
+    """The only part that is loaded: by request, or for partitions that were dropped or detached."""
     tries: Tries = field(default_factory=Tries)
 
 

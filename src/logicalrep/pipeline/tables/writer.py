@@ -21,8 +21,10 @@ from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.evolution import Evolution, evolution, evolution_with_text_columns
 from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
+from logicalrep.pipeline.catalog.lost_partitions import LostPartitions, lost_oids, without_partitions
 from logicalrep.pipeline.catalog.proof import (
     ATTACHED,
+    DROPPED,
     first_messages,
     latest_description,
     proven_descriptions,
@@ -374,15 +376,22 @@ class TableWriter:
     def replace_rows_by_key(
         self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, partitions: Sequence[int]
     ) -> None:
-        """Write the loaded rows of new `partitions`, or of a requested part, into a table, in place of the rows with
-        these keys. Raises NeedsResync if the snapshot's catalog does not prove the columns of the other rows."""
+        """Write the loaded rows of new `partitions`, or of a part, in place of a table's rows with these keys, or within
+        the bounds of lost partitions.
+
+        Raises NeedsResync if the snapshot's catalog does not prove the columns of the other rows.
+        """
         stored = copy.stored
-        reason = reason_to_load(stored.table, catalog_table, partitions)
-        if reason is not None or catalog_table.table.key is None:
+        part, reason = loaded.part, reason_to_load(stored.table, catalog_table, partitions)
+        if reason is None and part is None and lost_oids(stored.table, catalog_table.table):
+            reason = DROPPED
+        is_removal = isinstance(part, LostPartitions)
+        if reason is not None or (catalog_table.table.key is None and not is_removal):
             raise NeedsResync(reason or ATTACHED)
         after = latest_description(stored.table, catalog_table).with_texts_of(loaded.unfit)
-        if loaded.part is not None:
-            after = with_partitions_of(after, stored.table)
+        if part is not None:
+            removed = part.partitions if isinstance(part, LostPartitions) else ()
+            after = with_partitions_of(after, without_partitions(stored.table, removed))
         if not is_same_shape(stored.table, after) or after.texts != stored.table.texts:
             self._evolve(table, copy, with_partitions_of(after, stored.table), catalog_table)
         # The table itself comes last: after a kill, the pending load repeats the replacement, which is idempotent.

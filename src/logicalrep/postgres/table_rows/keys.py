@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
-from logicalrep.postgres.server import Connection, query_scalar
+from logicalrep.postgres.server import Connection, query_scalar, server_major
 from logicalrep.postgres.table_rows.conditions import ComparedColumn, Condition, ConditionError, columns_of
 from logicalrep.transactions.table_names import TableName
 
@@ -37,7 +37,7 @@ SELECT (
 """
 _TREE = """
 WITH RECURSIVE tree AS (
-    SELECT %s::oid AS oid UNION ALL SELECT inhrelid FROM tree JOIN pg_inherits ON inhparent = tree.oid
+    SELECT %s::oid AS oid UNION ALL SELECT inhrelid FROM tree JOIN pg_inherits ON inhparent = tree.oid AND {}
 )
 SELECT oid FROM tree
 """
@@ -80,7 +80,13 @@ def query_key_columns(connection: Connection, oid: int, names: Sequence[str]) ->
 
 
 def query_tree(connection: Connection, oid: int) -> list[int]:
-    return [table_oid for (table_oid,) in connection.execute(_TREE, (oid,)).fetchall()]
+    query = _TREE.format(attached_condition(connection)).encode()
+    return [table_oid for (table_oid,) in connection.execute(query, (oid,)).fetchall()]
+
+
+def attached_condition(connection: Connection) -> str:
+    """Return the SQL condition of the rows of `pg_inherits` whose table is not being detached concurrently."""
+    return "NOT inhdetachpending" if server_major(connection) >= 14 else "true"
 
 
 def is_partitioned(connection: Connection, oid: int) -> bool:

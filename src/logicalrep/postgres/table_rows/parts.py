@@ -10,6 +10,7 @@ from psycopg import sql
 
 from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.server import Connection, query_scalar, server_major
+from logicalrep.postgres.table_rows.keys import attached_condition
 from logicalrep.postgres.table_rows.reading import (
     ATTRIBUTES,
     FileRows,
@@ -35,6 +36,7 @@ def query_parts(
     more: Sequence[str] = (),
     size: int | None = None,
     condition: str | None = None,
+    only: Collection[int] | None = None,
 ) -> list[FileRows]:
     """Return the parts of a table's published rows, by partition; a file that a query cannot read safely is one part.
 
@@ -44,6 +46,7 @@ def query_parts(
         more: expressions that follow the columns.
         size: the approximate bytes of a part; by default 64 MiB, or before PostgreSQL 14 the whole table.
         condition: in parentheses; a file whose rows the server finds by an index is one part.
+        only: the OIDs of the partitions to read; by default all.
 
     Raises:
         UnsafeTableError: a partition is foreign, or a necessary query would run other roles' code.
@@ -59,7 +62,7 @@ def query_parts(
     )
     parts_of_files = []
     # The filter is queried after the columns: if columns change, its operators may belong to other types.
-    files = list(_query_files(connection, relation))
+    files = [file for file in _query_files(connection, relation) if only is None or file.oid in only]
     published = query_row_filter(connection, relation.table, publications)
     for file in files:
         if file.is_foreign:
@@ -116,7 +119,7 @@ def _query_files(connection: Connection, relation: TableDescription) -> Iterator
     # pg_partition_tree would return the current partitions, not the snapshot's.
     for oid, schema, name, *facts in connection.execute(
         f"WITH RECURSIVE files AS (SELECT {int(relation.relation_id)}::oid AS oid UNION ALL "
-        "SELECT inhrelid FROM files JOIN pg_inherits ON inhparent = files.oid "
+        f"SELECT inhrelid FROM files JOIN pg_inherits ON inhparent = files.oid AND {attached_condition(connection)} "
         "JOIN pg_class AS parent ON parent.oid = files.oid AND parent.relkind = 'p') "
         "SELECT class.oid, namespace.nspname, class.relname, "
         # A dropped table has no size; the query for its rows reports it.
