@@ -66,6 +66,10 @@ LOST = {
     ),
     "with sub-partitions": ("DROP TABLE p3; INSERT INTO root VALUES (2, '{2}', 'in the default partition')", 1),
     "one hash partition": ("ALTER TABLE p3 DETACH PARTITION p3_1", None),
+    "a row that is inserted again and moved": (
+        "DROP TABLE p1; INSERT INTO root VALUES (4, '{0}', 'again'); UPDATE root SET at = '2026-02-02' WHERE id = 4",
+        0,
+    ),
     "a renamed column": ("DROP TABLE p1; ALTER TABLE root RENAME at TO moment", 0),
 }
 
@@ -115,8 +119,10 @@ def test_changes_around_the_drop_are_all_applied(db18: Database, tmp_path: Path)
     with replicate_meanwhile(db18, tmp_path, observer, publication="p", table_settings=ALL_COMPANIONS) as caught_up:
         db18.execute("UPDATE root SET v = 'the process runs' WHERE id < 100")
         caught_up()
-        with db18.connection.transaction():
-            db18.execute(insert.format(1000), "DELETE FROM root WHERE id = 8", "DROP TABLE p1", insert.format(1500))
+        db18.execute(insert.format(1000), "DELETE FROM root WHERE id = 8")
+        # If the server sent these rows after the drop, it would name the partition again, and the table is reloaded.
+        caught_up()
+        db18.execute("DROP TABLE p1", insert.format(1500))
         caught_up()
         db18.execute("ALTER TABLE root RENAME v TO w", insert.format(4000))
         caught_up()
@@ -159,10 +165,6 @@ WHOLE = {
     ),
     "attached again": "ALTER TABLE root DETACH PARTITION p1; DELETE FROM p1 WHERE id < 90; "
     "ALTER TABLE root ATTACH PARTITION p1 FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')",
-    "a row that is inserted again and updated": (
-        "DROP TABLE p1; INSERT INTO root VALUES (4, '2026-01-01', 'again'); "
-        "UPDATE root SET at = '2026-02-02' WHERE id = 4 AND v = 'again'"
-    ),
     "beside one with rows that was attached": (
         "CREATE TABLE p5 (LIKE root INCLUDING ALL); INSERT INTO p5 VALUES (1, '2028-02-01', 'x'); "
         f"ALTER TABLE root ATTACH PARTITION p5 {OTHER_BOUNDS}; DROP TABLE p1"

@@ -31,7 +31,8 @@ STORED_TABLE = """{
   "dropped_columns": ["gone"], "companion": "history", "type_parts": [[9, 10, "happy", 11]],
   "evidence": {
     "columns": [[1, "id", 9, -1]], "columns_written": [[1, 12]], "numbers": 3, "published": ["p"],
-    "written": [[7, "w"]], "links": [[13, 7, 14]], "labelled": [[1, 9, 0]],
+    "written": [[7, "w"]], "links": [[13, 7, 14]],
+    "bounds": [[13, 1, [["=", "happy"]]]], "labelled": [[1, 9, 0]],
     "key_indexes": [[15, 0]], "filled": [16], "logged": ["t17"], "lc_monetary": "C"
   },
   "skipped": [["0/5", 2, "2026-01-01T00:00:00+00:00"]], "comments": [[0, "all moods"], [1, "its name"]],

@@ -376,8 +376,7 @@ class TableWriter:
     def replace_rows_by_key(
         self, table: Table, copy: Copy, catalog_table: CatalogTable, loaded: CopiedTable, partitions: Sequence[int]
     ) -> None:
-        """Write the loaded rows of new `partitions`, or of a part, in place of a table's rows with these keys, or within
-        the bounds of lost partitions.
+        """Write the loaded rows of new `partitions`, or of a part, in place of rows with these keys or lost bounds.
 
         Raises NeedsResync if the snapshot's catalog does not prove the columns of the other rows.
         """
