@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logicalrep.transactions.table_names import TableName, TableNameError, name_parts, table_names
+from tests.postgres.servers import Database
 
 part = st.text('aB1_$". ,é\xa0\n', min_size=1, max_size=4)
 
@@ -17,6 +18,14 @@ part = st.text('aB1_$". ,é\xa0\n', min_size=1, max_size=4)
 @given(st.lists(st.builds(TableName, part, part), min_size=1, max_size=3))
 def test_what_is_written_is_read(names: list[TableName]) -> None:
     assert table_names(", ".join(map(str, names))) == names
+
+
+def test_a_schema_whose_name_is_a_reserved_word_has_quotes(db18: Database) -> None:
+    words = [word for (word,) in db18.rows("SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')")]
+    for word in words:
+        table = TableName(word, word)
+        db18.execute(f'CREATE SCHEMA "{word}"', f"CREATE TABLE {table} (id int)")
+        assert table_names(str(table)) == [table]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,17 @@ from logicalrep_runtime.errors import LogicalRepError
 
 # A server with the encoding UTF-8 folds only ASCII capitals to lower case.
 _PLAIN = re.compile(r"[a-z_\x80-\U0010ffff][a-z0-9_$\x80-\U0010ffff]*")
+_RESERVED = re.compile(
+    "all|analyse|analyze|and|any|array|as|asc|asymmetric|authorization|binary|both|case|cast|check|collate|"
+    "collation|column|concurrently|constraint|create|cross|current_catalog|current_date|current_role|"
+    "current_schema|current_time|current_timestamp|current_user|default|deferrable|desc|distinct|do|else|end|"
+    "except|false|fetch|for|foreign|freeze|from|full|grant|group|having|ilike|in|initially|inner|intersect|into|"
+    "is|isnull|join|lateral|leading|left|like|limit|localtime|localtimestamp|natural|not|notnull|null|offset|on|"
+    "only|or|order|outer|overlaps|placing|primary|references|returning|right|select|session_user|similar|some|"
+    "symmetric|system_user|table|tablesample|then|to|trailing|true|union|unique|user|using|variadic|verbose|when|"
+    "where|window|with"
+)
+"""The words that are no schema's name without quotes; a table's name after a dot may be any word."""
 _ANY = "\0"
 """The character in place of a `*` outside of double quotes; no name has it."""
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".,]+))\s*(\.|,|\Z)', re.ASCII)
@@ -93,7 +104,10 @@ def name_parts(text: str) -> tuple[str, ...]:
 
 def _written(parts: tuple[str, ...]) -> str:
     return ".".join(
-        part.replace(_ANY, "*") if _is_plain(part) else '"' + part.replace('"', '""') + '"' for part in parts
+        part.replace(_ANY, "*")
+        if _is_plain(part) and (number or not _RESERVED.fullmatch(part))
+        else '"' + part.replace('"', '""') + '"'
+        for number, part in enumerate(parts)
     )
 
 

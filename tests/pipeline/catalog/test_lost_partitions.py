@@ -17,6 +17,7 @@ from tests.pipeline.observed_loads import RowCounter
 from tests.pipeline.reading import load_name
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
+from tests.waiting import eventually
 
 TABLES = """
 CREATE TABLE root (id int, at {type}, v text, PRIMARY KEY (id, at)) PARTITION BY RANGE (at);
@@ -123,6 +124,7 @@ def test_changes_around_the_drop_are_all_applied(db18: Database, tmp_path: Path)
         # If the server sent these rows after the drop, it would name the partition again, and the table is reloaded.
         caught_up()
         db18.execute("DROP TABLE p1", insert.format(1500))
+        eventually(lambda: observer.names != [])
         caught_up()
         db18.execute("ALTER TABLE root RENAME v TO w", insert.format(4000))
         caught_up()
