@@ -23,6 +23,7 @@ from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.masks.masked_rows import Masking
 from logicalrep.pipeline.operate.resync import read_known_settings, resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.run.setup import query_unmet
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State, StateError, States
@@ -35,7 +36,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, plain, relation
 from tests.pipeline.reading import read_table
-from tests.pipeline.replicating import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_for_warnings, replicate_meanwhile, replicate_once, settings
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, WriteMode
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -209,15 +210,23 @@ def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> Non
         db18.execute(statement)
     replicate_once(db18, tmp_path, config=config())
     insert = "INSERT INTO users (id, city, {}) VALUES ({}, 'city', 'sesame')"
-    # What is found at the start names the file's line, and nothing is read; a process that runs stops the table.
     with replicate_meanwhile(db18, tmp_path, config=config()) as caught_up:
         db18.execute("UPDATE users SET city = 'another'")
         caught_up()
         db18.execute("ALTER TABLE users RENAME email TO mail", insert.format("mail", 50))
         eventually(lambda: State.read(Storage(str(tmp_path))).tables["public.users"].state == "stopped")
         assert clear_files(tmp_path) == []
+    # A restart with the same settings stops this table alone; new settings have to fit.
+    db18.execute("CREATE TABLE orders (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+    assert "public.users: [COLUMN_PROTECTED] the settings mask or leave out the column email" in stopped(
+        db18, tmp_path, config=config()
+    )
+    assert rows(tmp_path, "orders", "id") == [(1,)]
+    requirements = query_unmet(settings(db18, tmp_path, config=config()))
+    assert requirements.findings == ()
+    assert {finding.code for finding in requirements.stopping} == {"CONFIG_INVALID", "TABLES_STOPPED"}
     with pytest.raises(ConfigError, match=r"config: public\.users has no published column email; did you mean mail\?"):
-        replicate_once(db18, tmp_path, config=config())
+        replicate_once(db18, tmp_path, config=config(history=True))
     # Another column has the name: nothing proves that the first column may be stored in clear.
     db18.execute(
         "ALTER TABLE users ADD COLUMN email text", "INSERT INTO users (id, mail, email) VALUES (51, 'sesame', 'sesame')"
@@ -230,6 +239,18 @@ def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> Non
     replicate_once(db18, tmp_path, config=config(**masks))
     assert (51, hashed("sesame"), hashed("sesame")) in rows(tmp_path, "users", "id", "mail", "email")
     assert clear_files(tmp_path) == []
+
+
+def test_a_restart_warns_of_a_dropped_table_that_the_settings_name(db18: Database, tmp_path: Path) -> None:
+    for statement in TABLE:
+        db18.execute(statement)
+    replicate_once(db18, tmp_path, config=config())
+    db18.execute("DROP TABLE users", "CREATE TABLE orders (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+    warnings = replicate_for_warnings(db18, tmp_path, config=config())
+    assert "config: no table public.users is replicated, and it is not optional" in warnings
+    assert rows(tmp_path, "orders", "id") == [(1,)]
+    with pytest.raises(ConfigError, match=r"no table public\.users is replicated"):
+        replicate_once(db18, tmp_path, config=config(history=True))
 
 
 def test_a_renamed_table_is_stopped_until_the_settings_name_it(db18: Database, tmp_path: Path) -> None:

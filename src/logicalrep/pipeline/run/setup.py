@@ -13,6 +13,7 @@ from logicalrep.observe.observer import Observer, passing
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, PublicationPlan, query_plan
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
+from logicalrep.pipeline.config.config import Mistakes
 from logicalrep.pipeline.config.nodes import refuse
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.formats.catalog_settings import refuse_same_names
@@ -23,6 +24,7 @@ from logicalrep.pipeline.schema.names import companion_folder, table_folder
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.destination_names import confirm_names
 from logicalrep.pipeline.state.state import Identity, State, StateError
+from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
@@ -80,7 +82,7 @@ def _prepare_with(
         existing_slot = _find_slot(connection, identity, state)
         plan = query_plan(connection, identity.publication, settings)
         query_requirements(connection, plan, needs, is_first=not state.lsn).refuse_unmet()
-        refuse(_query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.tables_to_add)))
+        refuse(_query_mistakes(connection, plan, needs, settings, storage, (*plan.tables, *plan.tables_to_add)).new)
         _refuse_catalog(
             connection,
             settings,
@@ -96,7 +98,11 @@ def _prepare_with(
             if foreign is not None:
                 observer.on_event(WarningIssued(foreign))
         # Tables that could not be published are not replicated.
-        refuse(_query_mistakes(connection, plan, needs, settings, published.tables))
+        mistakes = _query_mistakes(connection, plan, needs, settings, storage, published.tables)
+        refuse(mistakes.new)
+        # An owner who renamed a column since the last run stops this table alone.
+        for mistake in mistakes.known:
+            observer.on_event(WarningIssued(mistake))
         if (
             settings.failover
             and existing_slot is not None
@@ -154,14 +160,16 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
                 state,
                 [table for table in (*plan.tables, *plan.tables_to_add) if plan.includes(table)],
             )
-            mistakes = _query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.tables_to_add))
-            of_settings = (Finding("CONFIG_INVALID", mistake) for mistake in mistakes)
+            mistakes = _query_mistakes(connection, plan, needs, settings, storage, (*plan.tables, *plan.tables_to_add))
+            new, known = (
+                [Finding("CONFIG_INVALID", line) for line in lines] for lines in (mistakes.new, mistakes.known)
+            )
             stopped = (
                 Finding("TABLES_STOPPED", f"{name} is stopped: {table.error}")
                 for name, table in state.tables.items()
                 if table.state is Standing.STOPPED and plan.includes(table_name(name))
             )
-            return replace(unmet, findings=(*unmet.findings, *of_settings), stopping=(*unmet.stopping, *stopped))
+            return replace(unmet, findings=(*unmet.findings, *new), stopping=(*unmet.stopping, *known, *stopped))
 
     return retry(query, _PATIENCE_OF_CHECK if settings.retry_timeout is None else settings.retry_timeout)
 
@@ -171,8 +179,10 @@ def _query_mistakes(
     plan: PublicationPlan,
     needs: Needs,
     settings: ReplicateSettings,
+    storage: Storage,
     tables: Collection[TableName],
-) -> list[str]:
+) -> Mistakes:
+    previous = StoredSettings.read(storage) or StoredSettings()
     meant = [table for table in tables if plan.includes(table)]
 
     def described(name: TableName) -> TableSpec | None:
@@ -180,7 +190,7 @@ def _query_mistakes(
             connection, name, needs.publications, settings.of(name), sends_generated=plan.sends_generated
         )
 
-    return settings.by_table.mistakes(meant, described)
+    return settings.by_table.mistakes(meant, described, previous.tables)
 
 
 def _needs(settings: ReplicateSettings, identity: Identity) -> Needs:
