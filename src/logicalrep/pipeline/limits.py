@@ -156,8 +156,6 @@ class Limits:
     """The bytes of files of old versions that stay beside a table of any size."""
     log_checkpoint_commits: int = 50
     """The commits of a Delta table between two checkpoints of its log."""
-    inline_vector_bytes: int = 0
-    """The most bytes of a vector of marked rows in the log itself of a Delta table; some readers need it in a file."""
     metadata_versions: int = 10
     """The versions of an Iceberg table's metadata that stay."""
     metadata_seconds: float = 60.0

@@ -30,10 +30,11 @@ from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation
+from tests.pipeline.formats.delta.inline_vectors import move_vectors_into_log
 from tests.pipeline.histories import NAMES, OID, table
 from tests.pipeline.stored import APP
 
-_LIMITS = Limits(small_file_bytes=1, marked_share=1, inline_vector_bytes=64, log_checkpoint_commits=4)
+_LIMITS = Limits(small_file_bytes=1, marked_share=1, log_checkpoint_commits=4)
 _JSON_BYTES = 1 << 20
 """The limit of decompressed bytes in these tests."""
 _Mutation = Callable[[bytes, random.Random], bytes]
@@ -41,6 +42,12 @@ _Mutation = Callable[[bytes, random.Random], bytes]
 
 def _open(folder: Path, form: FormatName) -> StoredTable | None:
     return table_format(Storage(str(folder), limits=replace(_LIMITS, json_bytes=_JSON_BYTES)), form).open("public/t")
+
+
+def _opened(folder: Path, form: FormatName) -> StoredTable:
+    stored = _open(folder, form)
+    assert stored is not None
+    return stored
 
 
 def write_table(folder: Path, form: FormatName) -> StoredTable:
@@ -61,6 +68,9 @@ def write_table(folder: Path, form: FormatName) -> StoredTable:
         apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], position, SequentialEngine())
         if number == 3 and isinstance(stored, DeltaLog):
             stored.write_checkpoint()
+    if isinstance(stored, DeltaLog):
+        assert move_vectors_into_log(folder, "public/t", stored.version, 30)
+        stored = _opened(folder, form)
     assert any(file.vector is not None for file in stored.files.values())
     return stored
 

@@ -110,7 +110,6 @@ def test_late_failing_and_lost_answers_change_nothing(
         small_file_bytes=0,
         marked_share=1,
         merged_files=2,
-        inline_vector_bytes=30,
         log_checkpoint_commits=5,
         metadata_versions=2,
         metadata_seconds=0,

@@ -12,7 +12,7 @@ from typing import Protocol
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
-from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
@@ -33,6 +33,15 @@ class LogDamagedError(LogicalRepError, RuntimeError):
     """A table with an unreadable log or metadata, to which replicate cannot commit."""
 
     code = "TABLE_LOG_DAMAGED"
+
+
+class UnsupportedTableError(DamagedError):
+    """A table of replicate that another program changed so that replicate cannot read it; `replace` can replace it."""
+
+    def __init__(self, text: str, table: StoredTable) -> None:
+        super().__init__(text)
+        self.table = table
+        """The table, only for `TableFormat.replace`: `files` may be empty."""
 
 
 def application_id(system_identifier: int, timeline: int, load: str) -> str:
@@ -271,9 +280,20 @@ class TableFormat(Protocol):
 
         Raises:
             LogDamagedError: the table is damaged. A damaged table never counts as empty or missing.
+            UnsupportedTableError: another program changed the table so that replicate cannot read it.
             ForeignTableError: the table belongs to another program.
             StorageError: the table cannot be read now.
         """
+
+    def open_to_replace(self, folder: str) -> tuple[StoredTable | None, str | None]:
+        """Return the table in a folder as `open` does; and if replicate cannot read the table, the reason.
+
+        A table with a reason is only for `replace`. Raises the other errors of `open`.
+        """
+        try:
+            return self.open(folder), None
+        except UnsupportedTableError as error:
+            return error.table, error.description
 
     def replace(self, folder: str, new: NewTable, previous: StoredTable | None) -> StoredTable:
         """Create a table, or replace all rows, columns and properties of the previous table, in one commit.
@@ -295,7 +315,7 @@ class TableFormat(Protocol):
 
         Called before `remove`. Raises the errors of `open`.
         """
-        return self.open(folder) is not None
+        return self.open_to_replace(folder)[0] is not None
 
     def remove(self, folder: str) -> None:
         """Remove the table in a folder, with all of its files. After an error, a repeated call removes the rest.

@@ -39,9 +39,11 @@ class Openings:
 
     def open(self, table: Table) -> Opened | None:
         """Return a table's stored table; None if there is none. Several threads may open tables at the same time."""
-        stored, state = self.writer.open(table), self.last_state.tables.get(str(table.name))
+        (stored, unsupported), state = self.writer.open(table), self.last_state.tables.get(str(table.name))
         if stored is None:
             return None
+        if unsupported is not None:
+            return Opened(stored, SinceCheckpoint(foreign_change=unsupported))
         head = None if state is None else state.head()
         return Opened(stored, self.context.patience.run(lambda: compare(stored, head)))
 

@@ -90,8 +90,9 @@ class TableWriter:
 
     # Stored tables
 
-    def open(self, table: Table) -> StoredTable | None:
-        return self._patience.run(lambda: self._tables.open(table.folder))
+    def open(self, table: Table) -> tuple[StoredTable | None, str | None]:
+        """Return a table's stored table, and if replicate can only replace it, the reason."""
+        return self._patience.run(lambda: self._tables.open_to_replace(table.folder))
 
     def copy_of(self, stored: StoredTable) -> Copy:
         """Return a stored table as a copy; its `applied` is None if the rows are of another server."""

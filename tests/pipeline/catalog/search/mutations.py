@@ -131,11 +131,11 @@ def _told_by_names(patch: pytest.MonkeyPatch) -> None:
         lambda self, table, current, at, is_another: take(self, table, current, at, is_another=False),
     )
 
-    def opened(writer: TableWriter, table: Table) -> StoredTable | None:
-        stored = open_table(writer, table)
+    def opened(writer: TableWriter, table: Table) -> tuple[StoredTable | None, str | None]:
+        stored, reason = open_table(writer, table)
         if stored is not None:
             stored.table = replace(stored.table, relation=replace(stored.table.relation, relation_id=table.oid))
-        return stored
+        return stored, reason
 
     patch.setattr(TableWriter, "open", opened)
     _returns(proof, "_partition_reason", None)(patch)

@@ -18,8 +18,7 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descriptor
-from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable, Position
-from logicalrep.pipeline.limits import Limits
+from logicalrep.pipeline.formats.stored_table import NewTable, Position, UnsupportedTableError
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
@@ -27,6 +26,7 @@ from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageEr
 from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation
+from tests.pipeline.formats.delta.inline_vectors import move_vectors_into_log
 from tests.pipeline.histories import NAMES, OID, table
 from tests.pipeline.reading import read_delta
 
@@ -98,15 +98,20 @@ def update(log: DeltaLog, lsn: int, ids: range) -> None:
 
 @pytest.fixture
 def log(tmp_path: Path) -> DeltaLog:
-    """Return a table with two files: a few rows of the first are marked in the log, more of the second in a file."""
-    log = new_log(Storage(str(tmp_path), limits=Limits(inline_vector_bytes=100)))
+    """Return a table with two files: the log has the few marked rows of the first, and a file those of the second."""
+    log = new_log(Storage(str(tmp_path)))
     update(log, 1000, range(5))
     update(log, 1001, range(5, 10))
-    update(log, 1002, range(10_000, 12_000, 17))
-    return log
+    assert move_vectors_into_log(tmp_path, "public/t", log.version, 10) == 1
+    for path in (tmp_path / "public/t").glob("deletion_vector_*.bin"):
+        path.unlink()
+    opened = DeltaLog.open(log.storage, "public/t")
+    assert opened is not None
+    update(opened, 1002, range(10_000, 12_000, 17))
+    return opened
 
 
-def test_vectors_are_in_files_unless_a_limit_allows_them_in_the_log(tmp_path: Path) -> None:
+def test_all_vectors_are_in_files(tmp_path: Path) -> None:
     log = new_log(Storage(str(tmp_path)))
     update(log, 1000, range(5))
     (vector,) = [file.vector for file in log.files.values() if file.vector]
@@ -225,5 +230,5 @@ def test_a_feature_that_is_not_known_is_refused(log: DeltaLog, tmp_path: Path) -
     features = ["deletionVectors", "v2Checkpoint"]
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
     path.write_text(json.dumps({"protocol": protocol}) + "\n")
-    with pytest.raises(LogDamagedError, match="readers need v2Checkpoint"):
+    with pytest.raises(UnsupportedTableError, match="readers need v2Checkpoint"):
         DeltaLog.open(log.storage, "public/t")

@@ -25,9 +25,9 @@ from pyiceberg.table.update import (
 )
 
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
-from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable, Position, StoredTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable, UnsupportedTableError
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.storage.storage import Storage, StorageError
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.kinds import catalog_of
 from tests.pipeline.formats.iceberg.tables import insert
@@ -92,11 +92,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         yield filled(Place(tmp_path / "lake/public/t", of_tests.open, lambda: of_tests.reader.load_table("public.t")))
 
 
+def new_table(load: str) -> NewTable:
+    spec = table(("id",), TableSettings(format="iceberg"))
+    return NewTable(spec, [], Position(APP, Lsn(999)), load=load, keep_hours=24)
+
+
 def filled(place: Place) -> Place:
-    content = NewTable(
-        table(("id",), TableSettings(format="iceberg")), [], Position(APP, Lsn(999)), load="x", keep_hours=24
-    )
-    stored = place.tables().replace("public/t", content, None)
+    stored = place.tables().replace("public/t", new_table("x"), None)
     for number in range(COUNT):
         insert(stored, 1000 + number, range(number, number + 1))
     return place
@@ -284,14 +286,18 @@ def test_a_staged_snapshot_keeps_its_files_as_long_as_old_versions(place: Place)
     assert place.ids() == list(range(COUNT + 1))
 
 
-def test_a_table_without_a_snapshot_is_damaged_and_not_empty(place: Place) -> None:
+def test_a_table_without_a_snapshot_is_replaced_and_not_empty(place: Place) -> None:
     stored = place.stored()
     place.commit(RemoveSnapshotRefUpdate.model_validate({"ref-name": "main"}))
     assert place.load().current_snapshot() is None
-    with pytest.raises(LogDamagedError, match="has no snapshot"):
+    with pytest.raises(UnsupportedTableError, match="has changed its rows"):
         place.tables().open("public/t")
-    with pytest.raises(LogDamagedError, match="has no snapshot"):
-        insert(stored, 1010, range(COUNT, COUNT + 1))
+    for _ in range(2):
+        with pytest.raises(DamagedError, match="has changed its rows"):
+            insert(stored, 1010, range(COUNT, COUNT + 1))
+    insert(place.tables().replace("public/t", new_table("y"), stored), 1011, range(2))
+    assert place.ids() == [0, 1]
+    assert len(place.stored().files) == 1
 
 
 def test_the_files_of_a_reference_that_cannot_be_read_stay(place: Place) -> None:

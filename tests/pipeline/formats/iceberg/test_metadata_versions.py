@@ -58,7 +58,7 @@ class Process:
     def commit(self, *, operation: Operation = Operation.APPEND, is_ours: bool = True) -> MetadataVersion | None:
         """Commit a snapshot without files, as this process or as another program does."""
         last = self.last
-        start = new_metadata(self.storage, FOLDER, self.spec) if last is None else last.metadata
+        start = new_metadata(self.storage, FOLDER, self.spec, {}) if last is None else last.metadata
         number = 1 if last is None else last.number + 1
         own = {WRITER: self.name, VERSION: str(number)} if is_ours else {}
         updates: list[TableUpdate] = schema_updates(start, self.spec)

@@ -29,6 +29,22 @@ _KEY = "logicalrep.key"
 """The property with the names of the key columns, for readers."""
 VECTORS, _TIMES_WITHOUT_ZONE = "deletionVectors", "timestampNtz"
 """The features of the Delta protocol that replicate uses."""
+_HARMLESS_FOR_READERS = {VECTORS, _TIMES_WITHOUT_ZONE, "vacuumProtocolCheck"}
+_HARMLESS = _HARMLESS_FOR_READERS | {
+    "allowColumnDefaults",
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "domainMetadata",
+    "generatedColumns",
+    "identityColumns",
+    "invariants",
+}
+"""The features that do not concern the rows and files of a table with the schema that replicate wrote."""
+_FEATURES_OF_VERSIONS = {3: {"checkConstraints"}, 4: {"checkConstraints", "changeDataFeed", "generatedColumns"}}
+"""The features of old versions of the protocol for writers, beside `appendOnly` and `invariants`."""
+_CONSTRAINT = "delta.constraints."
+"""The start of the names of properties that forbid rows which the server may have."""
 _WRITES_VECTORS = "delta.enableDeletionVectors"
 
 
@@ -37,23 +53,36 @@ def retention_properties(hours: float) -> dict[str, str]:
     return {"delta.deletedFileRetentionDuration": duration, "delta.logRetentionDuration": duration}
 
 
-def protocol(table: TableSpec) -> Action:
-    """Return the lowest protocol that supports a table."""
-    features = [
+def features(table: TableSpec) -> set[str]:
+    """Return the features of the Delta protocol that a table's files need."""
+    return {
         *([VECTORS] if table.marks_rows else []),
         *([_TIMES_WITHOUT_ZONE] if _has_ntz_columns(table) else []),
-    ]
-    if not features:
+    }
+
+
+def protocol(table: TableSpec, other: Collection[str] = ()) -> Action:
+    """Return the lowest protocol that supports a table and `other` features."""
+    needed = features(table).union(other)
+    if not needed:
         return {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
     versions = {"minReaderVersion": 3, "minWriterVersion": 7}
-    return {"protocol": {**versions, "readerFeatures": features, "writerFeatures": features}}
+    lists = {"readerFeatures": sorted(needed & _HARMLESS_FOR_READERS), "writerFeatures": sorted(needed)}
+    return {"protocol": {**versions, **lists}}
 
 
 def unsupported_features(reader: DeltaTable) -> list[str]:
     protocol = reader.protocol()
     if protocol.min_reader_version in (1, 3):
-        return sorted(set(protocol.reader_features or ()) - {VECTORS, _TIMES_WITHOUT_ZONE})
+        return sorted(set(protocol.reader_features or ()) - _HARMLESS_FOR_READERS)
     return [f"version {protocol.min_reader_version} of the protocol"]
+
+
+def other_features(reader: DeltaTable, table: TableSpec) -> set[str]:
+    """Return the features that other programs gave to a table, beside the features that its files need."""
+    protocol = reader.protocol()
+    written = set(protocol.writer_features or _FEATURES_OF_VERSIONS.get(protocol.min_writer_version, ()))
+    return written - features(table)
 
 
 def _has_ntz_columns(table: TableSpec) -> bool:
@@ -100,7 +129,7 @@ def is_same_table(action: Mapping[str, Any], table: TableSpec, load: str) -> boo
     Comments and properties of other programs may differ.
     """
     if "protocol" in action:
-        return _versions_and_features(action["protocol"]) == _versions_and_features(protocol(table)["protocol"])
+        return _is_harmless_protocol(action["protocol"], features(table))
     content, expected = action["metaData"], _schema_string(table)
     properties = content["configuration"]
     return (
@@ -108,11 +137,16 @@ def is_same_table(action: Mapping[str, Any], table: TableSpec, load: str) -> boo
         and _without_comments(json.loads(content["schemaString"])) == _without_comments(json.loads(expected))
         and content["partitionColumns"] == [partition.name for partition in table.file_partitions]
         and content["format"]["provider"] == "parquet"
+        and not any(name.startswith(_CONSTRAINT) for name in properties)
     )
 
 
-def _versions_and_features(content: Any) -> dict[str, Any]:
-    return {name: set(value) if isinstance(value, list) else value for name, value in content.items()}
+def _is_harmless_protocol(content: Mapping[str, Any], needed: set[str]) -> bool:
+    readers, writers = (set(content.get(name) or ()) for name in ("readerFeatures", "writerFeatures"))
+    is_for_readers = content["minReaderVersion"] == 3 or (content["minReaderVersion"] == 1 and not needed)
+    is_for_writers = content["minWriterVersion"] == 7 or (2 <= content["minWriterVersion"] <= 4 and not needed)
+    has_features = needed <= readers <= _HARMLESS_FOR_READERS and needed <= writers <= _HARMLESS
+    return is_for_readers and is_for_writers and has_features
 
 
 def _without_comments(schema: Any) -> Any:
@@ -123,12 +157,11 @@ def _without_comments(schema: Any) -> Any:
 
 def other_properties(reader: DeltaTable) -> dict[str, str]:
     """Return the properties of other programs, without properties of Delta that need another protocol."""
-    features = {*(reader.protocol().reader_features or ()), *(reader.protocol().writer_features or ())}
-    is_same = features <= {VECTORS, _TIMES_WITHOUT_ZONE} and reader.protocol().min_writer_version in (2, 7)
+    present = {*(reader.protocol().reader_features or ()), *(reader.protocol().writer_features or ())}
+    is_same = present <= {VECTORS, _TIMES_WITHOUT_ZONE} and reader.protocol().min_writer_version in (2, 7)
+    other_prefixes = ("logicalrep.", _CONSTRAINT) if is_same else ("logicalrep.", "delta.")
     return {
-        name: value
-        for name, value in reader.metadata().configuration.items()
-        if not name.startswith("logicalrep.") and (is_same or not name.startswith("delta."))
+        name: value for name, value in reader.metadata().configuration.items() if not name.startswith(other_prefixes)
     }
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn, Self
+from typing import NoReturn, Self, cast
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -26,8 +26,10 @@ from logicalrep.pipeline.formats.delta.actions import (
     TABLE,
     Action,
     add,
+    features,
     is_same_table,
     metadata,
+    other_features,
     other_properties,
     protocol,
     read_files,
@@ -45,6 +47,7 @@ from logicalrep.pipeline.formats.stored_table import (
     NewTable,
     Position,
     StoredTable,
+    UnsupportedTableError,
     WriterError,
 )
 from logicalrep.pipeline.schema.table_facts import Skipped
@@ -87,6 +90,12 @@ class DeltaLog(StoredTable):
                     "folder"
                 ) from None
         log._take(reader)
+        if unknown := unsupported_features(reader):
+            raise UnsupportedTableError(
+                f"another program changed {storage.uri_of(folder)} so that readers need {', '.join(unknown)}, which "
+                "this version of logicalrep does not support",
+                log,
+            )
         last = storage.parse(f"{folder}/_delta_log/_last_checkpoint", lambda content: int(content["version"]))
         log.checkpoint = -1 if last is None else last
         return log
@@ -97,12 +106,6 @@ class DeltaLog(StoredTable):
             raise ForeignTableError(
                 f"{self.storage.uri_of(self.folder)} is a Delta table of another program: replicate to another "
                 "destination, or remove it"
-            )
-        if unknown := unsupported_features(reader):
-            raise LogDamagedError(
-                f"another program changed {self.storage.uri_of(self.folder)} so that readers need "
-                f"{', '.join(unknown)}, which this version of logicalrep does not support: restore the table, or "
-                "remove the folder"
             )
         with self.storage.parsing(f"{self.folder}/_delta_log"):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
@@ -124,9 +127,12 @@ class DeltaLog(StoredTable):
     @classmethod
     def replace(cls, storage: Storage, folder: str, new: NewTable, previous: StoredTable | None) -> Self:
         assert previous is None or isinstance(previous, cls)
-        stored = cls.open(storage, folder)
-        if stored is not None and stored.load == new.load:
-            return stored  # An earlier call succeeded, and its answer was lost.
+        try:
+            stored = cls.open(storage, folder)
+            if stored is not None and stored.load == new.load:
+                return stored  # An earlier call succeeded, and its answer was lost.
+        except UnsupportedTableError as error:
+            stored = cast("Self", error.table)
         if stored is None:
             # Another program has removed the table.
             previous = None
@@ -176,8 +182,8 @@ class DeltaLog(StoredTable):
             return  # An earlier call succeeded, and its answer was lost.
         current = self._open_last_version().metadata()
         first = [metadata(table, current.id, current.configuration, _now())]
-        if protocol(table) != protocol(self.table):
-            first.insert(0, protocol(table))
+        if features(table) != features(self.table):
+            first.insert(0, protocol(table, other_features(self._open_last_version(), self.table)))
         changes_data = (bool(removed) and table.stored != self.table.stored) or position is not None
         self._write(added, removed, position, first, table=table, changes_data=changes_data)
         self.table = table

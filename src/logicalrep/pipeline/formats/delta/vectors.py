@@ -74,12 +74,15 @@ def _last_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int, 
 
 
 def write_vectors(storage: Storage, folder: str, files: Sequence[DataFile]) -> list[DataFile]:
-    """Write the larger new vectors of files to one durable file; return the files with the vectors' locations."""
+    """Write the vectors of files that no file has to one durable file; return the files with the vectors' locations.
+
+    Delta Kernel 4.0 cannot read vectors in the log itself, which other programs may have written.
+    """
     path = vector_path(uuid.uuid4())
     data, placed = _VERSION, []
     for file in files:
         vector = file.vector
-        if vector is not None and vector.location is None and len(vector.data) > storage.limits.inline_vector_bytes:
+        if vector is not None and vector.location is None:
             location = VectorLocation(path, len(data), len(vector.data))
             data += framed(vector.data)
             file = replace(file, vector=DeletionVector(vector.count, location=location))

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import NoReturn, Self
+from typing import NoReturn, Self, cast
 
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate, update_table_metadata
@@ -24,6 +24,7 @@ from logicalrep.pipeline.formats.iceberg.manifests import ManifestWriter
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.iceberg.metadata import (
     APPLIED,
+    FORMAT_VERSION,
     LOAD,
     STOPPED,
     TABLE,
@@ -54,6 +55,7 @@ from logicalrep.pipeline.formats.stored_table import (
     NewTable,
     Position,
     StoredTable,
+    UnsupportedTableError,
     WriterError,
 )
 from logicalrep.pipeline.schema.table_facts import Skipped
@@ -81,6 +83,8 @@ class IcebergTable(StoredTable):
         self._keep_hours: float | None = None
         self._is_commit_unknown = False
         """Whether a commit whose answer was lost may exist."""
+        self._unsupported: str | None = None
+        """The reason why only `replace` may use this table, whose files may be unknown."""
 
     @classmethod
     def open(
@@ -93,16 +97,25 @@ class IcebergTable(StoredTable):
             current = metadata_versions.find(version)
             if current is None:
                 return None
-            table._take(current)
+            try:
+                table._take(current)
+            except (MalformedFileError, DamagedError):
+                changes = None if version is not None else metadata_versions.foreign_change(current, -1)
+                if changes is None:
+                    raise
+                table._take(current, changes)
         except (MalformedFileError, DamagedError) as error:
             if version is not None and isinstance(error, DamagedError):
                 # Upkeep has deleted files of an old version.
                 raise
             entry = " and its entry in the catalog" if metadata_versions.commits_snapshots else ""
             raise LogDamagedError(f"{error.description}; restore it, or remove the folder{entry}") from None
+        if table._unsupported is not None:
+            raise UnsupportedTableError(f"{storage.uri_of(folder)}: {table._unsupported}", table)
         return table
 
-    def _take(self, version: MetadataVersion) -> None:
+    def _take(self, version: MetadataVersion, changes: str | None = None) -> None:
+        """Take the state of a version, whose files may be unreadable after `changes` of another program."""
         uri, metadata = self.storage.uri_of(self.folder), version.metadata
         properties = metadata.properties
         if TABLE not in properties:
@@ -111,24 +124,29 @@ class IcebergTable(StoredTable):
             )
         with self._decoding(version):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
-        if metadata.format_version != 2:
-            raise LogDamagedError(
-                f"another program changed {uri} to the format version {metadata.format_version}, which this version of "
-                "logicalrep does not read: restore the table, or remove the folder"
-            )
-        snapshot = metadata.current_snapshot()
+            applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
+        unsupported = None
+        if metadata.format_version != FORMAT_VERSION:
+            unsupported = f"another program has changed its format version to {metadata.format_version}"
+        try:
+            content = self._read_content(version, table)
+        except (MalformedFileError, DamagedError):
+            # A load of a table with marked rows needs its files.
+            if changes is None or table.form != "rows":
+                raise
+            content, unsupported = Content(), unsupported or changes
+        # A read may fail and be retried, so the attributes change only after all reads.
+        self.table, self.load, self._applied, self._unsupported = table, load, applied, unsupported
+        self._set_version(version, content)
+
+    def _read_content(self, version: MetadataVersion, table: TableSpec) -> Content:
+        snapshot = version.metadata.current_snapshot()
         if snapshot is None:
             # replicate's first commit of a table has a snapshot.
-            raise LogDamagedError(
-                f"{uri} has no snapshot: another program has removed its rows; restore the table, or remove the folder"
-            )
+            raise DamagedError(f"{self.storage.uri_of(self.folder)} has no snapshot: another program removed its rows")
         with self._decoding(version):
-            applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
             listed, data_files = path_of(self.storage, snapshot.manifest_list), count_of_files(snapshot)
-        content = Content.read(self.storage, self.folder, listed, table, data_files)
-        # A read may fail and be retried, so the attributes change only after all reads.
-        self.table, self.load, self._applied = table, load, applied
-        self._set_version(version, content)
+        return Content.read(self.storage, self.folder, listed, table, data_files)
 
     def _decoding(self, version: MetadataVersion) -> AbstractContextManager[None]:
         # The name of a version in a catalog is no path.
@@ -154,12 +172,21 @@ class IcebergTable(StoredTable):
         previous: StoredTable | None,
     ) -> Self:
         assert previous is None or isinstance(previous, cls)
-        stored = cls.open(storage, folder, metadata_versions)
-        if stored is not None and stored.load == new.load:
-            return stored  # An earlier call succeeded, and its answer was lost.
+        try:
+            stored = cls.open(storage, folder, metadata_versions)
+        except UnsupportedTableError as error:
+            stored = cast("Self", error.table)
         if stored is None:
             # Another program has removed the table, or its entry in the catalog.
             previous = None
+        elif stored._unsupported is not None:
+            last = None if previous is None else previous._versions.find()
+            if previous is None or last is None:
+                previous = stored
+            else:
+                previous._take(last, stored._unsupported)
+        elif stored.load == new.load:
+            return stored  # An earlier call succeeded, and its answer was lost.
         elif previous is not None:
             # The commit removes all rows, so changes of other programs do not matter.
             previous._follow_later_commits()
@@ -167,7 +194,9 @@ class IcebergTable(StoredTable):
         replaced.table, replaced.load, replaced._keep_hours = new.table, new.load, new.keep_hours
         if previous is not None:
             replaced.version, replaced.removed, replaced.files = previous.version, previous.removed, previous.files
-            replaced._last, replaced._content = previous._last, previous._content
+            replaced._last = previous._last
+            if previous._unsupported is None:
+                replaced._content = previous._content
             replaced._versions, replaced._saved, replaced._writer = (
                 previous._versions,
                 previous._saved,
@@ -179,7 +208,16 @@ class IcebergTable(StoredTable):
         files, old = ([file for file in table_files if file.path not in stays] for table_files in (new.files, old))
         properties = {LOAD: new.load, **retention_properties(new.keep_hours)}
         properties[PREVIOUS_VERSIONS] = str(storage.limits.metadata_versions)
-        replaced._write(files, old, new.position, table=new.table, properties=properties, has_snapshot=True)
+        # The reason of a stop ends with the load.
+        replaced._write(
+            files,
+            old,
+            new.position,
+            table=new.table,
+            properties=properties,
+            removed_properties=(STOPPED,),
+            replaces=True,
+        )
         return replaced
 
     @property
@@ -231,7 +269,7 @@ class IcebergTable(StoredTable):
 
     def _write_properties(self, properties: Mapping[str, str]) -> None:
         assert self._last is not None
-        if not properties.items() <= self._last.metadata.properties.items():
+        if self._unsupported is None and not properties.items() <= self._last.metadata.properties.items():
             self._write([], [], None, properties=properties)
 
     def _write(
@@ -245,15 +283,22 @@ class IcebergTable(StoredTable):
         removed_properties: Sequence[str] = (),
         expired_until: float | None = None,
         operation: Operation | None = None,
-        has_snapshot: bool = False,
+        replaces: bool = False,
     ) -> None:
+        if self._unsupported is not None:
+            raise DamagedError(f"{self.storage.uri_of(self.folder)}: {self._unsupported}")
         if self._versions.commits_snapshots and self._last is not None:
             # A catalog does not refuse a commit for branches, tags and settings that other programs changed meanwhile.
             self.refuse_unknown_commits()
         described, last = table or self.table, self._last
         most = self.storage.limits.snapshots
-        expired = set() if last is None else expired_snapshots(last.metadata, expired_until, self._keep_hours, most)
-        start = new_metadata(self.storage, self.folder, described) if last is None else last.metadata
+        if last is None or last.metadata.format_version != FORMAT_VERSION:
+            # No update lowers a format version, so a table of another program's format is replaced by a new table.
+            other_properties = {} if last is None else last.metadata.properties
+            start = new_metadata(self.storage, self.folder, described, other_properties)
+        else:
+            start = last.metadata
+        expired = set() if last is None else expired_snapshots(start, expired_until, self._keep_hours, most)
         updates: list[TableUpdate] = [*schema_updates(start, described), *spec_updates(start, described)]
         changed = update_table_metadata(start, tuple(updates)) if updates else start
         applied = {} if properties is not None and LOAD in properties else dict(self._applied)
@@ -265,7 +310,7 @@ class IcebergTable(StoredTable):
         only_expires = expired_until is not None and self._versions.commits_snapshots and not is_clock_behind(start)
         old_columns, columns = ({field.field_id for field in state.schema().fields} for state in (start, changed))
         new_columns = frozenset(columns - old_columns)
-        has_rows = bool(added or removed or has_snapshot)
+        has_rows = bool(added or removed or replaces)
         if has_rows or new_columns or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
             writer = ManifestWriter(self.storage, f"{self.folder}/metadata", changed, snapshot_id, new_columns)
@@ -341,7 +386,7 @@ class IcebergTable(StoredTable):
             )
         self._is_commit_unknown = False
         if followed.last is not None:
-            self._take(followed.last)
+            self._take(followed.last, followed.changes)
 
     def foreign_change(self, proven: int) -> str | None:
         assert self._last is not None
@@ -365,6 +410,8 @@ class IcebergTable(StoredTable):
         return sum(file.size for file in self.files.values())
 
     def maintain(self, keep_hours: float) -> None:
+        if self._unsupported is not None:
+            return
         if self._is_commit_unknown:
             # A commit whose answer was lost may need files that look unneeded.
             self.refuse_unknown_commits()

@@ -71,7 +71,7 @@ class IcebergTables(TableFormat):
         )
 
     def remove(self, folder: str) -> None:
-        if self.open(folder) is not None:
+        if self.open_to_replace(folder)[0] is not None:
             self.remove_entry(folder)
         super().remove(folder)
 

@@ -34,7 +34,8 @@ TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stoppe
 """The properties with the table's description, the load that the rows began with, and the stop reason."""
 WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalrep.applied"
 """The properties with the writing process and the number of replicate's last version, and with the applied LSNs."""
-
+FORMAT_VERSION = 2
+"""The version of Iceberg's format that replicate reads and writes."""
 _COUNT = "total-data-files"
 """The property of a summary with the number of all data files."""
 
@@ -66,7 +67,7 @@ def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:
     return Schema(*described, schema_id=schema_id)
 
 
-def new_metadata(storage: Storage, folder: str, table: TableSpec) -> TableMetadata:
+def new_metadata(storage: Storage, folder: str, table: TableSpec, properties: Mapping[str, str]) -> TableMetadata:
     schema, spec = iceberg_schema(table, 0), partition_spec(table, [], 0)
     values: dict[str, Any] = {
         "location": location(storage, folder),
@@ -78,6 +79,7 @@ def new_metadata(storage: Storage, folder: str, table: TableSpec) -> TableMetada
         "last-partition-id": max((field.field_id for field in spec.fields), default=PARTITION_FIELD_ID_START - 1),
         "sort-orders": [UNSORTED_SORT_ORDER],
         "default-sort-order-id": 0,
+        "properties": dict(properties),
     }
     return TableMetadataV2(**values)
 

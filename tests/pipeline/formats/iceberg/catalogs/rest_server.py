@@ -79,7 +79,9 @@ class RestServer:
 
     def answer_table(self, parts: list[str]) -> str:
         table = self.catalog.load_table((parts[1], parts[3]))
-        metadata = json.loads(table.metadata.model_dump_json())
+        # pyiceberg cannot write all metadata that it reads.
+        with table.io.new_input(table.metadata_location).open() as file:
+            metadata = json.loads(file.read())
         return json.dumps({"metadata-location": table.metadata_location, "metadata": metadata, "config": {}})
 
     def post(self, parts: list[str], body: dict[str, Any]) -> tuple[int, str]:

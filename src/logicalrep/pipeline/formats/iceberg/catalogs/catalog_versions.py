@@ -38,6 +38,7 @@ from pyiceberg.table.update import (
     SetDefaultSortOrderUpdate,
     SetDefaultSpecUpdate,
     SetLocationUpdate,
+    SetPropertiesUpdate,
     TableRequirement,
     TableUpdate,
     UpgradeFormatVersionUpdate,
@@ -47,7 +48,14 @@ from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalo
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, catalog_error, is_catalog_error
 from logicalrep.pipeline.formats.iceberg.foreign_commits import columns_of
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
-from logicalrep.pipeline.formats.iceberg.metadata import TABLE, VERSION, WRITER, iceberg_schema, read_metadata
+from logicalrep.pipeline.formats.iceberg.metadata import (
+    FORMAT_VERSION,
+    TABLE,
+    VERSION,
+    WRITER,
+    iceberg_schema,
+    read_metadata,
+)
 from logicalrep.pipeline.formats.iceberg.old_versions import store_old_versions
 from logicalrep.pipeline.formats.iceberg.partitions import has_current_spec
 from logicalrep.pipeline.formats.iceberg.snapshots import ancestors
@@ -149,6 +157,10 @@ class CatalogVersions(MetadataVersions):
         snapshot_id: int | None,
     ) -> MetadataVersion | None:
         table, requirements = self._table, _requirements(start)
+        if last is not None and last.metadata.table_uuid != start.table_uuid:
+            # No commit lowers a format version.
+            ask(self._settings, self._drop)
+            table = None
         if last is None or table is None:
             ask(self._settings, self._make_namespace)
             table = Table(self._name, start, "", StorageFiles(self._storage), self._catalog)
@@ -177,6 +189,10 @@ class CatalogVersions(MetadataVersions):
         return self._take(
             Table(self._name, response.metadata, response.metadata_location, table.io, self._catalog, table.config)
         )
+
+    def _drop(self) -> None:
+        with suppress(NoSuchTableError):
+            self._catalog.drop_table(self._name)
 
     def _make_namespace(self) -> None:
         # A user without the right to create a namespace may use an existing namespace.
@@ -208,6 +224,8 @@ class CatalogVersions(MetadataVersions):
         with decoding(last.name):
             described = TableSpec.from_json(metadata.properties[TABLE])
             is_partitioned = has_current_spec(metadata, described)
+        if metadata.format_version != FORMAT_VERSION:
+            return f"another program has changed its format version to {metadata.format_version}"
         if columns_of(metadata.schema()) != columns_of(iceberg_schema(described, 0)):
             return "another program has changed its columns"
         if not is_partitioned:
@@ -288,6 +306,7 @@ def _creation_updates(start: TableMetadata) -> list[TableUpdate]:
         AddSortOrderUpdate.model_validate({"sort-order": start.sort_order_by_id(start.default_sort_order_id)}),
         SetDefaultSortOrderUpdate.model_validate({"sort-order-id": -1}),
         SetLocationUpdate(location=start.location),
+        *([SetPropertiesUpdate(updates=start.properties)] if start.properties else []),
     ]
 
 
