@@ -41,6 +41,7 @@ def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: se
             server_checks.check(protocol, findings)
     for message in protocol.messages:
         _check_message(protocol, message, damaged, findings)
+    _check_presence(protocol, findings)
     for shown in views(protocol):
         _check_view(shown, damaged, findings)
 
@@ -53,6 +54,18 @@ def _check_layouts(
     for layout in layouts:
         if layout.name not in damaged:
             check_rows(protocol, layout, findings)
+
+
+def _check_presence(protocol: Protocol, findings: Findings) -> None:
+    """Each row of a layout that some version has is in a version."""
+    shown: list[Message | Part | Alternative] = []
+    for version in views(protocol):
+        shown += [*version.messages, *version.parts, *(other for part in version.parts for other in part.alternatives)]
+    names, places = ({layout.name for layout in shown}, {row.place for layout in shown for row in layout.fields})
+    for layout in [*protocol.layouts, *protocol.alternatives]:
+        for row in layout.fields if layout.name in names else ():
+            if row.place not in places and not findings.has(row.place):
+                findings.add(row.place, f"{layout.name}.{row.name} is in no version")
 
 
 def _check_view(shown: View, damaged: set[str], findings: Findings) -> None:

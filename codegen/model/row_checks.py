@@ -72,6 +72,8 @@ class _Rows:
             self.add(row, f" is since version {row.since}, but the newest is {newest}")
         if row.since < since:
             self.add(row, f" is since version {row.since}, but what it belongs to is since {since}")
+        if row.until is not None and row.until > newest:
+            self.add(row, f" is until version {row.until}, but the newest is {newest}")
 
     def when(self, row: Field, name: str) -> None:
         if name in self.facts and not self.is_messages:
@@ -79,8 +81,8 @@ class _Rows:
         elif name in self.facts and self.facts[name].values:
             self.add(row, f": no field can depend on {name}, which has values")
         elif name in self.facts:
-            if all(other.is_constant for other in self.fields if other.when == name):
-                self.add(row, f": only constants depend on {name}, so no attribute shows whether it holds")
+            if all(other.when != name for other in attributes(self.fields)):
+                self.add(row, f": only constants and lengths depend on {name}, so no attribute shows whether it holds")
             if row.since < (fact_since := self.facts[name].since) <= len(self.protocol.versions):
                 self.add(row, f" is since version {row.since}, but {name} is known since {fact_since} only")
         elif name not in self.seen or not self.seen[name].optional:
@@ -186,13 +188,16 @@ class _Rows:
             self.add(row, ": only one of 'boolean', 'bits' and 'values' is allowed")
         if row.listed_in is not None and not row.values:
             self.add(row, ": 'listed in' belongs to a row with 'values' only")
-        if row.nonzero and not (isinstance(row.type, Int) and not row.constants and row.repeat is None):
-            self.add(row, ": 'nonzero' belongs to an integer without constant only")
+        others = [key for key in ("repeat", "measures", *present) if getattr(row, key)]
+        if row.nonzero and (not isinstance(row.type, Int) or row.constants or others):
+            self.add(row, f": 'nonzero' belongs to an integer without constant only{_beside(others)}")
         if row.measures is not None and not (
             isinstance(row.type, Int) and row.type.base == "Int32" and self.is_messages
         ):
             self.add(row, ": 'measures' belongs to an Int32 of a message only")
-        if row.measures is not None and self.fields.index(row) != int(self.names[0] == "tag"):
+        if row.measures is not None and (row.repeat is not None or row.when is not None):
+            self.add(row, ": 'measures' belongs to a row without 'repeat' and 'when' only")
+        elif row.measures is not None and self.fields.index(row) != int(self.names[0] == "tag"):
             self.add(row, ": 'measures' belongs to the first row after the tag only")
         if row.any_character and not (isinstance(row.type, Byte1) and is_free and not row.boolean and not row.bits):
             self.add(row, ": 'any character' belongs to a Byte1 without constant only, alone or with 'values'")
@@ -217,3 +222,7 @@ class _Rows:
             self.add(row, ": a constant of one byte must follow, to show whether it is present")
         elif set(after[0].constants) & set(row.constants):
             self.add(row, f" and {after[0].name} share a constant, so it is ambiguous which is present")
+
+
+def _beside(keys: list[str]) -> str:
+    return f", not beside {keys[0]!r}" if keys else ""

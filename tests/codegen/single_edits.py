@@ -38,9 +38,6 @@ _ADDED = {
 }
 """Modifiers that a row may get, by the beginning of its type."""
 
-_COMBINED = {"measures": ("repeat",), "nonzero": ("measures", "bits", "boolean", "values")}
-"""The modifiers that a row must not have to get another one."""
-
 
 @dataclass(frozen=True)
 class SingleEdit:
@@ -109,9 +106,7 @@ def _edits_of_row(row: re.Match[str]) -> Iterator[tuple[str, str]]:
     base = re.match(r"Int\d+|\w+", printed)
     for modifier_text in (*_ADDED.get(base[0] if base else "", ()), "since: 2"):
         key, _, value = modifier_text.partition(": ")
-        companions = _COMBINED.get(key, ())
-        is_combined = any(re.search(rf"^ +{companion}:", text, re.MULTILINE) for companion in companions)
-        if f"{key}: {value}\n" in text or row["name"] == "tag" or is_combined:
+        if f"{key}: {value}\n" in text or row["name"] == "tag":
             continue
         present = re.search(rf"^( +){key}: .*\n", text, re.MULTILINE)
         line = f"{row['indent']}  {key}: {value}\n"

@@ -17,6 +17,7 @@ from logicalrep_runtime.operations import Constant, Take
 from tests.codegen.model.generation import run_generated
 
 EXPECTED = {"expected": {"doc": "It is expected.", "values": {"a": "A.", "b": "B."}}}
+SESSION = {**EXPECTED, "stormy": {"doc": "It is stormy."}}
 A, B = {"when": "expected = a"}, {"when": "expected = b"}
 
 
@@ -52,7 +53,7 @@ def written_spec(layouts: dict[str, Any], *, versions: int, **protocol: Any) -> 
             "title": "X",
             "doc": "X.",
             "versions": {number: {"module": f"v{number}", "doc": "D."} for number in range(1, versions + 1)},
-            "session": EXPECTED if any("when" in layout for layout in layouts.values()) else {},
+            "session": SESSION if any("when" in layout for layout in layouts.values()) else {},
             "files": ["m"],
             **({} if "blocks" in protocol else {"package": "x_protocol"}),
             **protocol,
@@ -104,11 +105,31 @@ def test_a_combination_is_right(tmp_path: Path, name: str) -> None:
 
 
 MEASURES = "Ma.length: 'measures' belongs to the first row after the tag only"
+ALWAYS_ONE = "Ma.x: 'measures' belongs to a row without 'repeat' and 'when' only"
+NONZERO = "Ma.x: 'nonzero' belongs to an integer without constant only"
 REPEAT = "Ma.x: 'repeat' belongs to an integer without constant, a text or a part only"
 UNTIL_ZERO = "Ma.x: 'repeat: until zero' belongs to a text or a part with 'fields' only"
 ANY = "'any character' belongs to a Byte1 without constant only, alone or with 'values'"
 REFUSED: dict[str, tuple[int, dict[str, Any], str]] = {
     "a length that is not first": (1, {"Ma": tagged(COUNT, row("length", "Int32", measures="message"))}, MEASURES),
+    **{
+        f"nonzero beside {key}": (1, {"Ma": tagged(row("x", "Int8", nonzero=True, **{key: value}))}, f"{NONZERO}, not beside {key!r}")
+        for key, value in {"boolean": True, "bits": {1: "red"}, "values": {"d": "done"}}.items()
+    },
+    "a length that is not zero": (
+        1, {"Ma": tagged(row("x", "Int32", measures="message", nonzero=True))}, f"{NONZERO}, not beside 'measures'",
+    ),
+    "a repeated length": (1, {"Ma": tagged(row("x", "Int32", measures="message", repeat="until zero"))}, ALWAYS_ONE),
+    "a length that depends on a fact": (1, {"Ma": tagged(row("x", "Int32", measures="message", when="stormy"), **A)}, ALWAYS_ONE),
+    "a row that ends before it begins": (3, {"Ma": tagged(row("x", "Int8", since=3, until=1))}, "Ma.x is in no version"),
+    "a row that ends before its part begins": (
+        2, {"Ma": tagged(), "Mb": tagged(row("p", "Pa"), tag="B", since=2), "Pa": part(row("v", "Int8"), row("x", "Int8", until=1))},
+        "Pa.x is in no version",
+    ),
+    "an end in a version that does not exist": (1, {"Ma": tagged(row("x", "Int8", until=3))}, "Ma.x is until version 3, but the newest is 1"),
+    "a message without rows in version 1": (
+        2, {"Ma": untagged(row("x", "Int16", since=2), **A), "Mb": tagged()}, "in version 1: Ma is empty",
+    ),
     "no constant that distinguishes": (
         1, {"Ma": untagged(row("x", "Int16"), **A), "Mb": untagged(row("y", "Int16"), **A)},
         "Mb has no tag and no constant that distinguishes it from Ma",
