@@ -157,13 +157,13 @@ class Batch:
     protocols: tuple[Protocol, ...]
 
 
-def loadable(files: Iterable[str], folder: Path) -> Iterator[Batch]:
+def loadable(files: Iterable[str], folder: Path, without: str = "pages") -> Iterator[Batch]:
     """Yield specs that have, together, every edit that the generator accepts; an edit is alone in its file.
 
-    A spec's folder is overwritten for the next one.
+    A spec's folder is overwritten for the next one. It lacks a folder without which the files load too.
     """
     queues = {file: list(single_edits(file)) for file in files}
-    shutil.copytree(SPEC, folder, ignore=shutil.ignore_patterns("pages"))
+    shutil.copytree(SPEC, folder, ignore=shutil.ignore_patterns("pages", without))
     while any(queues.values()):
         batch = {file: queue.pop() for file, queue in queues.items() if queue}
         while batch:

@@ -20,12 +20,13 @@ from codegen.model.model import Protocol
 from codegen.model.names import class_name
 from codegen.model.places import SpecError
 from codegen.model.reader import load
+from codegen.model.versions import views
 from codegen.pagecheck import compare
 from codegen.pagecheck.page import Page
 from codegen.pagecheck.reading import read_page
 from tests.codegen.model.generation import generate_from, imported_from
 from tests.codegen.single_edits import SPEC, Batch, SingleEdit, alone, loadable
-from tests.codegen.vector_reading import misread
+from tests.codegen.vector_reading import misread, module_path
 from tests.conftest import ROOT
 from tests.protocol.documented_differences import differences
 
@@ -74,7 +75,8 @@ def _files_in_package(batch: Batch, folder: str, out: Path) -> set[str]:
     }
     with generate_from(batch.folder, out) as package:
         classes = {
-            re.sub(r"^(pgwire\.)?\w+\.", "", difference).partition(".")[0] for difference in differences(package)
+            re.sub(r"^(pgwire\.)?\w+\.", "", difference).partition(".")[0]
+            for difference in differences(package, map(module_path, views(protocol)))
         }
     return {names[name] for name in classes if name in names}
 
@@ -95,7 +97,8 @@ def _files_seen(batch: Batch, folder: Path, protocol: str) -> set[str]:
 
 
 def _survivors(folder: str, work: Path) -> Iterator[SingleEdit]:
-    for number, batch in enumerate(loadable(FILES[folder], work / "spec")):
+    without = "pages" if folder == "pgwire" else "pgwire"  # It is half of the whole.
+    for number, batch in enumerate(loadable(FILES[folder], work / "spec", without)):
         seen = _files_on_pages(batch.protocols, folder)
         if any(edit.file not in seen for edit in batch.edits):
             seen |= _files_seen(batch, work / f"out{number}", folder)
