@@ -27,7 +27,6 @@ def main(arguments: list[str] | None = None) -> int:
     ):
         command = commands.add_parser(name, help=text, description=text)
         add_spec(command)
-        command.add_argument("--project", type=Path, help="the folder of another protocol, in place of the spec")
         command.add_argument("--out", type=Path, default=ROOT / "generated", help="the folder of the package")
     for name, module, text in (
         ("docs", docs, "compare a page of PostgreSQL's documentation with the spec"),

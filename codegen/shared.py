@@ -41,9 +41,16 @@ def out_of_order(old_order: Sequence[str], new_order: Sequence[str]) -> list[str
 
 
 def add_spec(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that reads a spec."""
+    """Add the options of every command that reads a spec."""
     folder = relative(ROOT / "spec")
     parser.add_argument("--spec", type=lambda text: relative(Path(text)), default=folder, help="the folder of the YAML")
+    add_project(parser)
+
+
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """Add the option of every command that works with another project's protocol."""
+    text = "the folder of another protocol, in place of the spec"
+    parser.add_argument("--project", type=lambda text: relative(Path(text)), metavar="FOLDER", help=text)
 
 
 def templates(folder: Path, **options: Any) -> Environment:

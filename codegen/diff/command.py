@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from codegen.diff.compare import compare
@@ -11,7 +12,7 @@ from codegen.diff.markdown import render_markdown
 from codegen.diff.rendering import Report, render_github, render_json, render_text
 from codegen.diff.rules import Severity
 from codegen.diff.sides import Side, SideError, read_side
-from codegen.shared import ROOT
+from codegen.shared import ROOT, add_project
 
 _DESCRIPTION = """\
 Print what changed in the spec for whoever uses the protocol, one finding a line: its place in NEW, severity, rule
@@ -44,23 +45,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the findings that make the exit code 1: wire ones (default), api ones too, or none",
     )
     parser.add_argument(
-        "--repository", type=Path, default=ROOT, metavar="DIR", help="where revisions and the working tree are"
+        "--repository", type=Path, metavar="DIR", help="where revisions and the working tree are; by default here"
     )
+    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command. Exit code: 0 no failing finding, 1 a failing finding, 2 a side cannot be loaded."""
+    """Run the command. Exit code: 0 no failing finding, 1 a failing finding, 2 a side cannot be loaded.
+
+    An acceptance that has ended fails as a finding does.
+    """
+    repository = options.repository or options.project or ROOT
     sides: list[Side] = []
     lines: list[str] = []
     for which, name in (("old", options.old), ("new", options.new)):
         try:
-            sides.append(read_side(name, options.repository))
+            sides.append(read_side(name, repository, options.project))
         except SideError as error:
             lines += [f"{which} {line}" for line in error.lines]
     if lines:
         print(*lines, sep="\n", file=sys.stderr)
         return 2
     old, new = sides
-    report = Report(compare(old.protocols, new.protocols), old, new)
+    report = Report(compare(old.protocols, new.protocols), old, new, datetime.now(UTC).date())
     sys.stdout.write(_RENDERERS[options.format](report))
-    return 1 if any(report.comparison.of(severity) for severity in _FAILING[options.fail_on]) else 0
+    failing = _FAILING[options.fail_on]
+    unaccepted = {change.severity for change in report.comparison.changes if report.acceptance(change) is None}
+    return 1 if failing and (report.ended or unaccepted.intersection(failing)) else 0

@@ -87,9 +87,10 @@ def compare(old: Iterable[Protocol], new: Iterable[Protocol]) -> Comparison:
         changes += [replace(change, names=names_of_versions) for change in things.changes]
         rest.by_type |= things.by_type
     old_protocol = [replace(kind, name=types.get(name, name)) for name, kind in old[0].types.items()]
-    place = Place(root.place.path.parent.parent / TYPES_FILE, 1)
+    types_file = root.place.path if new[0].is_alone else root.place.path.parent.parent / TYPES_FILE
+    place = Place(types_file, 1)
     rest.both("type", old_protocol, new[0].types.values(), types, Spot(place, ""))
-    rest.compare_order(Spot(place, TYPES_FILE), "types", [kind.name for kind in old_protocol], list(new[0].types))
+    rest.compare_order(Spot(place, types_file.name), "types", [kind.name for kind in old_protocol], list(new[0].types))
     return Comparison(tuple(sorted([*changes, *rest.changes], key=_order)), pairs, removed, added)
 
 

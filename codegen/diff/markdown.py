@@ -22,18 +22,21 @@ _Line = tuple[str, str, str]
 def render_markdown(report: Report) -> str:
     """Return a table of findings, each affected layout before and after side by side, and the summary."""
     comparison = report.comparison
-    lines = ["### Spec diff", "", f"{_escaped(report.title)}: {counts(comparison)}.", ""]
+    lines = ["### Spec diff", "", f"{_escaped(report.title)}: {counts(report)}.", ""]
     if comparison.changes:
         lines += ["| severity | rule | what changed | versions | where |", "|---|---|---|---|---|"]
         for change in comparison.changes:
             severity = f"**{change.severity}**" if change.severity is Severity.WIRE else str(change.severity)
+            acceptance = report.acceptance(change)
             texts = [
-                f"{change.spot.subject} {change.text}",
+                f"{change.spot.subject} {change.text}" + (f" ({acceptance})" if acceptance else ""),
                 change.versions,
                 report.place(change) + report.old_place(change),
             ]
             lines.append(f"| {' | '.join([severity, f'`{change.rule.id}`', *map(_escaped, texts)])} |")
         lines.append("")
+    if remarks := list(report.remarks()):
+        lines += [*(f"- {level}: {_escaped(f'{place}: {text}')}" for level, place, text in remarks), ""]
     for pair in comparison.pairs:
         touched = {change.spot.layout for change in comparison.of_protocol(pair)}
         for name in dict.fromkeys([*_layouts(pair.new), *_layouts(pair.old)]):

@@ -22,6 +22,8 @@ from codegen.model.places import Place, SpecError
 
 PROTOCOL_FILE = "protocol.yaml"
 TYPES_FILE = "types.yaml"
+ACCEPTED_FILE = "accepted-changes.yaml"
+"""The findings of `python -m codegen diff` that are accepted; no file of messages can have the name."""
 
 _PROTOCOL_KEYS = [
     "protocol", "package", "byte order", "types", "software", "title", "page", "anchor", "doc", "note",
@@ -62,6 +64,11 @@ def load_project(folder: Path) -> Protocol:
     if protocol is None or findings:
         raise SpecError(findings)
     return protocol
+
+
+def load_either(spec: Path, project: Path | None) -> tuple[Protocol, ...]:
+    """Load the protocol of another project if there is one, or else the spec. Raises SpecError for any mistake."""
+    return load(spec) if project is None else (load_project(project),)
 
 
 def _types(entries: Mapping[str, tuple[Place, Node]], findings: Findings) -> Mapping[str, NamedType]:
@@ -169,7 +176,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
         for title, (place, node) in (document.entries if document else {}).items():
             reader.read(title, place, node)
     for path in sorted(folder.glob("*.yaml")):
-        if path.name != PROTOCOL_FILE and path.stem not in files:
+        if path.name not in (PROTOCOL_FILE, ACCEPTED_FILE) and path.stem not in files:
             findings.add(Place(path, 1, 1), f"is not listed under 'files' in {folder / PROTOCOL_FILE}")
     protocol = Protocol(
         name=keys.text("protocol", required=True),

@@ -11,9 +11,9 @@ from codegen.model.names import class_name, snake_case
 _CLASSES = {
     "AnyChar", "AnyMessage", "Array", "Boolean", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const",
     "DataclassStruct", "DecodeError", "Decoder", "EncodeError", "Flags", "Format", "FormatError", "GreedyBytes",
-    "IfPresent", "IfSession", "Literal", "MalformedError", "MessageLength", "NoneOf", "NullableBytes", "OneOf",
-    "Discriminated", "OptionalChar", "Rebuild", "StrEnum", "String", "StructChoice", "Tagged", "Typed", "UntilZero",
-    "Whole",
+    "IfPresent", "IfSession", "Literal", "MalformedError", "Mapping", "MessageLength", "NoneOf", "NullableBytes",
+    "Discriminated", "OneOf", "OptionalChar", "PARSE", "Rebuild", "StrEnum", "String", "StructChoice", "Tagged",
+    "Typed", "UntilZero", "ValueError", "Whole",
 }  # fmt: skip
 _ATTRIBUTES = {
     "build": "the method that writes a message",
@@ -62,6 +62,8 @@ def python_class(name: str, protocol: Protocol) -> str | None:
     """Return the owner of a name that the class of a message, part, alternative or enumeration cannot have."""
     if name in protocol.types or any(name == named.python for named in protocol.types.values()):
         return "a named type"
+    if name == protocol.name.upper():
+        return "the constant with the protocol's layouts"
     return "what every generated module imports or defines" if name in _CLASSES else _keyword(name)
 
 

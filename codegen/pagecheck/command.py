@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from codegen.model.model import Protocol
-from codegen.model.reader import load
+from codegen.model.reader import load_either
 from codegen.pagecheck.comparison import compare, protocols_on
 from codegen.pagecheck.lists import compare_list, listed
 from codegen.pagecheck.page import Page
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command. Exit code: 0 all agree, 1 a page differs, 2 no such page or version. Raises SpecError."""
-    protocols = load(options.spec)
+    protocols = load_either(options.spec, options.project)
     return max(_run_page(path, protocols, options.version) for path in options.pages)
 
 

@@ -100,7 +100,7 @@ class _Comparison:
                 differ(quoting.direction(message.direction), quoting.direction(layout.direction))
             anchor = message.anchor or ""
             prefix = self._protocol.anchor.lower()
-            if anchor.lower().startswith(prefix) and anchor.lower() != layout.anchor.lower():
+            if prefix and anchor.lower().startswith(prefix) and anchor.lower() != layout.anchor.lower():
                 differ(f"the anchor {quoted(anchor)}", f"the anchor {quoted(layout.anchor)}")
         self._compare_choices(message, layout)
         self._compare_older(message, layout)

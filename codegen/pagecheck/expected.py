@@ -106,7 +106,9 @@ class Layout:
 def layouts(view: View) -> tuple[Layout, ...]:
     """Return the expected layouts in the page's order: messages, then parts with an anchor."""
     two_way = any(message.sender == "client" for message in view.messages)
-    messages = [_layout(view, message, two_way) for message in view.messages if message.ref is not None]
+    # A page without anchors has every message.
+    on_page = [message for message in view.messages if message.ref is not None or not view.protocol.anchor]
+    messages = [_layout(view, message, two_way) for message in on_page]
     return (*messages, *(_layout(view, part, False) for part in view.parts if part.ref is not None))
 
 
@@ -118,7 +120,7 @@ def _layout(view: View, source: Message | Part, two_way: bool) -> Layout:
         direction = {"client": "F", "server": "B", "both": "F & B"}[source.sender] if two_way else None
     return Layout(
         name=source.name,
-        anchor=f"{protocol.anchor}{source.ref}",
+        anchor=f"{protocol.anchor}{source.ref or ''}",
         since=source.since,
         release=release,
         direction=direction,

@@ -190,8 +190,8 @@ def uses(entries: Iterable[Entry], named: NamedType) -> tuple[Use, ...]:
     )
 
 
-def samples() -> tuple[Sample, ...]:
-    """Return a field of each shape."""
+def samples(owner: Protocol) -> tuple[Sample, ...]:
+    """Return a field of each shape, with the byte order of a protocol."""
     place = Place(Path(), 1)
     streaming = SessionFact("streaming", 1, "", place)
     # The samples need a protocol only for the names of its session facts.
@@ -209,7 +209,8 @@ def samples() -> tuple[Sample, ...]:
         ),
         sample(
             "An integer",
-            "The ruler has a tick for each byte and says where the field begins. The most significant byte is first.",
+            "The ruler has a tick for each byte and says where the field begins. "
+            f"The {'least' if owner.byte_order == 'little' else 'most'} significant byte is first.",
             number,
         ),
         sample(

@@ -12,11 +12,11 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from codegen.emit.package import PACKAGE
+from codegen.emit.package import package_of
 from codegen.emit.rendering import joined
 from codegen.model.model import Protocol
 from codegen.model.notation import INT_WIDTHS, Int, PartName
-from codegen.model.reader import load
+from codegen.model.reader import load_either
 from codegen.model.versions import view
 from codegen.reference import pages
 from codegen.reference.drawing import draw, number
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the site. Exit code: 0 done, 2 no such layout. Raises SpecError for a faulty spec."""
-    protocols = load(options.spec)
+    protocols = load_either(options.spec, options.project)
     if options.picture:
         return _write_picture(protocols, *options.picture)
     files = site(protocols)
@@ -72,7 +72,7 @@ def site(protocols: Iterable[Protocol], home: Sequence[tuple[str, str]] = ()) ->
     parts = {protocol.name: pages.part_entries(protocol) for protocol in protocols}
     entries = [entry for protocol in protocols for entry in (*messages[protocol.name], *parts[protocol.name])]
     texts = {
-        "index.html": _render(environment, "index.html.j2", page="index.html", samples=pages.samples()),
+        "index.html": _render(environment, "index.html.j2", page="index.html", samples=pages.samples(protocols[0])),
         "changes.html": _render(environment, "changes.html.j2", page="changes.html"),
         "types.html": _render(environment, "types.html.j2", page="types.html", entries=entries),
         "style.css": _render(environment, "style.css.j2"),
@@ -118,7 +118,9 @@ def _environment(protocols: tuple[Protocol, ...]) -> Environment:
         mask=mask,
         anchor_of=pages.anchor_of,
         href_of=pages.href_of,
-        package=PACKAGE,
+        package_of=package_of,
+        subject=protocols[0].title if protocols[0].is_alone else "logicalrep",
+        source=f"{protocols[0].place.path.parent.name if protocols[0].is_alone else 'spec'}/",
         effect=pages.effect,
         effects=pages.effects,
         states=pages.states,

@@ -13,7 +13,7 @@ from typing import Any
 from codegen.lowering.rows import lower
 from codegen.model.layouts import Message
 from codegen.model.model import Protocol
-from codegen.model.reader import load
+from codegen.model.reader import load_either
 from codegen.model.versions import View, view, views
 from codegen.shared import ROOT, add_spec
 from codegen.vectors.captured import captured, vector
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the files and return the exit code. Raises SpecError for a faulty spec."""
-    protocols = load(options.spec)
+    protocols = load_either(options.spec, options.project)
     options.directory.mkdir(parents=True, exist_ok=True)
     for protocol in protocols:
         for version in protocol.versions:

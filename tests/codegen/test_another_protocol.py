@@ -13,11 +13,15 @@ import pytest
 from codegen.emit.package import emit_project
 from codegen.model.places import SpecError
 from codegen.model.reader import load_project
+from tests.codegen.pagecheck.pages import HTML, draw
 from tests.conftest import ROOT
 from tests.documents import example
 
 PAGE = (ROOT / "docs/how-to/another-protocol.md").read_text("utf-8")
 FILES = dict(re.findall(r"^`([\w/.]+)`:\n\n(?:<!--.*?-->\n)?```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+
+
+NOBODY = ["-c", "user.name=Nobody", "-c", "user.email=nobody@example.org"]
 
 
 @pytest.fixture
@@ -44,7 +48,7 @@ def run(folder: Path, *arguments: str, path: list[Path]) -> str:
 
 
 def test_the_page_works(folder: Path) -> None:
-    program, *arguments = example("docs/how-to/another-protocol.md", "python -m codegen").split()
+    program, *arguments = example("docs/how-to/another-protocol.md", "codegen regen").split()
     assert program == "python"
     assert "wrote build/weather_protocol/v2.py" in run(folder, *arguments, path=[ROOT]).splitlines()
     assert run(folder, "-m", "codegen", "check", *arguments[3:], path=[ROOT]) == ""
@@ -55,6 +59,35 @@ def test_the_page_works(folder: Path) -> None:
     without = "import sys\nfor name in ('logicalrep', 'logicalrep_protocol', 'codegen'): sys.modules[name] = None\n"
     output = run(folder, "-c", without + use, path=[folder / "build", folder, folder / "runtime"])
     assert output == example("docs/how-to/another-protocol.md", "52 16 00")
+
+
+def test_the_page_compares_documents_and_reviews(folder: Path) -> None:
+    drawn = draw(load_project(folder / "weather"), 2, HTML).replace(
+        "The length.", "Length of message contents in bytes, including self."
+    )
+    (folder / "weather.html").write_text(drawn, "utf-8")
+    printed = []
+    for line in example("docs/how-to/another-protocol.md", "codegen vectors").splitlines():
+        printed += run(folder, *line.split()[1:], path=[ROOT]).splitlines()
+    assert printed[0] == "wrote 5 files to build/reference; open build/reference/index.html"
+    assert printed[-2:] == [
+        "wrote build/vectors/vectors.schema.json",
+        "weather.html: agrees with weather at version 2 (2 messages, 12 rows)",
+    ]
+    texts = "".join(path.read_text("utf-8") for path in (folder / "build/reference").iterdir())
+    assert _OF_POSTGRESQL.findall(texts.replace("from logicalrep_runtime", "")) == []
+    for arguments in (["init", "--quiet"], ["add", "weather"], [*NOBODY, "commit", "--quiet", "--message", "Weather"]):
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
+    reading = folder / "weather" / "reading.yaml"
+    reading.write_text(reading.read_text("utf-8").replace("humidity: Int8", "humidity: Int16"), "utf-8")
+    command, _, output = example("docs/how-to/another-protocol.md", "codegen diff").removeprefix("$ ").partition("\n")
+    diff = [*command.split()[1:], "--fail-on"]
+    assert run(folder, *diff, "none", path=[ROOT]) == output
+    accepted = example("docs/how-to/another-protocol.md", "accepted:")
+    (folder / "weather" / "accepted-changes.yaml").write_text(accepted, "utf-8")
+    first = run(folder, *diff, "api", path=[ROOT]).splitlines()[0]
+    reason = "accepted until 2099-12-31: No station of version 2 has been sold."
+    assert first == f"{output.splitlines()[0]} ({reason})"
 
 
 AGREE = """

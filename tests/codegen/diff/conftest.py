@@ -1,13 +1,15 @@
-"""The command as a fixture."""
+"""The command and a git repository as fixtures."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from codegen.diff import add_arguments, run
+from tests.codegen.diff.specs import Repository
 
 
 @dataclass(frozen=True)
@@ -37,3 +39,11 @@ class Diff:
 def diff(capsys: pytest.CaptureFixture[str]) -> Diff:
     """Runs `python -m codegen diff` with some arguments."""
     return Diff(capsys)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A git repository without commits: the test's current folder."""
+    repository = Repository(tmp_path / "repository", monkeypatch)
+    monkeypatch.chdir(repository.folder)
+    return repository

@@ -40,14 +40,6 @@ other: v1 unchanged
 
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A git repository without commits: the test's current folder."""
-    repository = Repository(tmp_path / "repository", monkeypatch)
-    monkeypatch.chdir(repository.folder)
-    return repository
-
-
-@pytest.fixture
 def old_spec(tmp_path: Path) -> Path:
     """The small spec."""
     return write_small(tmp_path / "before")

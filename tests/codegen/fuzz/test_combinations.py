@@ -130,6 +130,10 @@ REFUSED: dict[str, tuple[int, dict[str, Any], str]] = {
     "a message without rows in version 1": (
         2, {"Ma": untagged(row("x", "Int16", since=2), **A), "Mb": tagged()}, "in version 1: Ma is empty",
     ),
+    "a message with the name of the layouts": (1, {"X": tagged(row("y", "Int8"))}, "'X' would become the class X, a name that is taken by"),
+    "named values with the name of the layouts": (
+        1, {"Ma": tagged(row("x", "Int8", values={"d": "done"}))}, "'X' would become the class X, a name that is taken by",
+    ),
     "no constant that distinguishes": (
         1, {"Ma": untagged(row("x", "Int16"), **A), "Mb": untagged(row("y", "Int16"), **A)},
         "Mb has no tag and no constant that distinguishes it from Ma",
