@@ -256,7 +256,7 @@ def _construct(operation: Operation, operations: Operations) -> str:
             return "String"
         case Bytes():
             if operation.size:
-                return f"Bytes({operation.size})"
+                return f"FixedBytes({operation.size})"
             if operation.nullable:
                 return f"NullableBytes(this.{operation.count})"
             return f"Bytes(this.{operation.count})" if operation.count else "GreedyBytes"

@@ -130,7 +130,8 @@ def guards_of(run: Run) -> list[str]:
         if isinstance(integer, Take):
             legal = tuple(integer.characters) if integer.is_character else integer.allowed
             guards += [f"self.{integer.name} not in {legal}"] if legal else []
-            guards += [f'self.{integer.name} == "\\0"'] if integer.is_character and integer.refused else []
+            if integer.is_character and integer.refused:
+                guards += [f"not isinstance(self.{integer.name}, str)", f'self.{integer.name} == "\\0"']
             guards += [
                 f"not self.{integer.name}" if code == 0 else f"self.{integer.name} == {code}"
                 for code in integer.refused

@@ -175,6 +175,7 @@ class _Version:
         self.two_way = two_way
         self.oracle = Oracle(run.spec, version)
         self.decode_error = importlib.import_module("logicalrep_runtime.errors").DecodeError
+        self.encode_error = importlib.import_module("logicalrep_runtime.errors").EncodeError
         self.construct_error = importlib.import_module("construct").ConstructError
         self.walk = importlib.import_module("logicalrep_runtime.layout_walk").walk
         self.layouts = importlib.import_module(f"{package.__name__}.layouts").X
@@ -200,6 +201,11 @@ class _Version:
                     check(title, data, values, sender, facts, shown)
                 except Exception as error:
                     self.run.faults.append(_crash(check.__name__, error))
+            for _ in range(_MUTATIONS):
+                try:
+                    self.altered(self.object_of(title, values), title, facts, draw)
+                except Exception as error:
+                    self.run.faults.append(_crash("altered", error))
             for _ in range(_MUTATIONS):
                 mutated = _mutated(data, draw)
                 try:
@@ -238,6 +244,39 @@ class _Version:
         named = {name: fact for name, fact in facts.items() if isinstance(fact, bool)}
         if (built := message.struct.build(message, **named)) != data:
             self.fault("Struct.build", "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
+
+    def altered(self, message: Any, title: str, facts: Mapping[str, Any], draw: random.Random) -> None:
+        """Both writers refuse an attribute that does not fit its row, and write another one that does."""
+        if (altered := _altered(message, self.run.spec["layouts"], facts, draw)) is None:
+            return
+        values, named = _plain(altered), {name: fact for name, fact in facts.items() if isinstance(fact, bool)}
+        wanted = self.oracle_bytes(title, values, facts)
+        shown = f"{altered} in version {self.version} with {dict(facts)}"
+        for check, build in (
+            ("build", altered.build),
+            ("Struct.build", lambda: altered.struct.build(altered, **named)),
+        ):
+            try:
+                built = build()
+            except (self.encode_error, self.construct_error) as error:
+                if wanted is not None:
+                    self.fault(check, "refuses right attributes", f"{shown}\n{error}")
+                continue
+            except Exception as error:
+                self.run.faults.append(dataclasses.replace(_crash(check, error), detail=f"{shown}\n{error!r}"))
+                continue
+            if wanted is None:
+                self.fault(check, "accepts wrong attributes", f"{shown}\n{built[:60].hex(' ')}")
+            elif built != wanted:
+                self.fault(check, "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
+
+    def oracle_bytes(self, title: str, values: Values, facts: Mapping[str, Any]) -> bytes | None:
+        """Return the bytes of values; None if no bytes have these values."""
+        try:
+            data = self.oracle.written(title, values, facts)
+            return data if self.oracle.read(title, data, facts) == values else None
+        except (RefusedError, NullError, TypeError, AttributeError, ValueError, LookupError, StopIteration):
+            return None
 
     def read(self, title: str, data: bytes, values: Values, sender: str, facts: Mapping[str, Any], shown: str) -> None:
         """All readers give the oracle's attributes."""
@@ -375,6 +414,36 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return value
+
+
+_ODD: list[tuple[type, list[Any]]] = [
+    (bool, [2, -1, None, "x"]),
+    (int, [-1, 0, 255, 256, 1 << 15, 1 << 31, 1 << 32, 1 << 63, 1 << 64, None, "1", 1.5]),
+    (str, ["", "\0", "a\0b", "Q", "QQ", "é", "Ā", "\ud800", None, 5, b"x"]),
+    (bytes, [b"", b"?", b"xx", None, "x", 5]),
+    (tuple, [(), None, 5, (None,), ("a\0",), (b"",), (1 << 70,)]),
+]
+"""Values in place of a value of a type."""
+
+
+def _altered(value: Any, layouts: dict[str, Any], facts: Mapping[str, Any], draw: random.Random) -> Any:
+    """Return a message or part with another value of one attribute; None if there is none to alter.
+
+    Whether an attribute is present decides its session fact, so an absent one stays absent, and the reverse.
+    """
+    conditions = {next(iter(row)): row.get("when") for row in layouts[type(value).__name__]["fields"]}
+    values = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    names = [name for name in values if values[name] is not None or conditions.get(name) not in facts]
+    if not names:
+        return None
+    name = draw.choice(names)
+    old = values[name]
+    if dataclasses.is_dataclass(old) and draw.random() < 0.7:
+        new = _altered(old, layouts, {}, draw)
+    else:
+        odd = next((odd for kind, odd in _ODD if isinstance(old, kind)), [None, 5, "x", b"x"])
+        new = draw.choice([other for other in odd if other is not None or conditions.get(name) not in facts])
+    return None if new is None and dataclasses.is_dataclass(old) and old is new else type(value)(**values | {name: new})
 
 
 def _same_types(actual: Any, wanted: Any) -> bool:

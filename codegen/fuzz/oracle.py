@@ -254,20 +254,24 @@ class Oracle:
         for _ in range(_TRIES):
             values = self._draw(rows, facts, draw, _COUNTS)
             try:
-                data = self._write(rows, values, facts)
+                return self.written(title, values, facts), values
             except RefusedError:
                 continue
-            preceding = int(name_of(rows[0]) == "tag")
-            place = 0
-            for row in rows:
-                if "measures" in row:
-                    width, signed = self._integer(row)
-                    length = (len(data) - preceding).to_bytes(width, self.order, signed=signed)
-                    data = data[:place] + length + data[place + width :]
-                    break
-                place += len(self._write([row], values, facts, rows))
-            return data, values
         raise RefusedError("no values")
+
+    def written(self, title: str, values: Values, facts: Mapping[str, Any]) -> bytes:
+        """Return a message's bytes. Raises RefusedError if the values have none."""
+        rows = self.rows(self.layouts[title])
+        data = self._write(rows, values, facts)
+        preceding = int(name_of(rows[0]) == "tag")
+        place = 0
+        for row in rows:
+            if "measures" in row:
+                width, signed = self._integer(row)
+                length = (len(data) - preceding).to_bytes(width, self.order, signed=signed)
+                return data[:place] + length + data[place + width :]
+            place += len(self._write([row], values, facts, rows))
+        return data
 
     def _draw(
         self, rows: list[Row], facts: Mapping[str, Any], draw: random.Random, counts: list[int] = _COUNTS[:-1]

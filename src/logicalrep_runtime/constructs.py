@@ -12,6 +12,7 @@ from construct import (
     AdaptationError,
     Adapter,
     Array,
+    Bytes,
     CheckError,
     Const,
     Construct,
@@ -255,6 +256,15 @@ class _AnyChar(Construct):  # type: ignore[misc]
 
 
 AnyChar = _AnyChar()
+
+
+class FixedBytes(Bytes):  # type: ignore[misc]
+    """construct's Bytes of a fixed number, without its bytes of an int."""
+
+    def _build(self, obj: object, stream: BinaryIO, context: Container, path: str) -> object:
+        if type(obj) is not bytes:
+            raise ValidationError(f"expected bytes, found {shown(obj)}", path=path)
+        return super()._build(obj, stream, context, path)
 
 
 class NullableBytes(Construct):  # type: ignore[misc]

@@ -111,7 +111,7 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
         return f"{construct.value} as {_holds(construct.subcon, module, remarks)}"
     if kind is FormatField:
         return _FORMATS[construct.fmtstr]
-    if kind is Bytes:
+    if kind in (Bytes, constructs.FixedBytes):
         is_fixed = isinstance(construct.length, int)
         remarks.add(f"size {construct.length if is_fixed else _path(construct.length)}")
         return "bytes"

@@ -16,7 +16,6 @@ from typing import ClassVar, Literal
 
 from construct import (
     Array,
-    Bytes,
     Const,
     GreedyBytes,
     Int8ub,
@@ -36,6 +35,7 @@ from logicalrep_runtime.constructs import (
     AnyChar,
     Char,
     DataclassStruct,
+    FixedBytes,
     MessageLength,
     NullableBytes,
     String,
@@ -264,7 +264,7 @@ class AuthenticationMD5Password:
         "tag" / Const(b"R"),
         "length" / Const(12, Int32sb) * "The length of the message in bytes, with itself and without the tag.",
         "code" / Const(5, Int32sb) * "The kind of request.",
-        "salt" / Bytes(4) * "The salt of the hash.",
+        "salt" / FixedBytes(4) * "The salt of the hash.",
     )
 
     def __init__(self, *, salt: bytes) -> None:
@@ -604,7 +604,7 @@ class BackendKeyData:
         "tag" / Const(b"K"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
         "process_id" / Int32sb * "The process id of the server's side.",
-        "secret_key" / Bytes(4) * "The key that a CancelRequest has to name.",
+        "secret_key" / FixedBytes(4) * "The key that a CancelRequest has to name.",
     )
 
     def __init__(self, *, process_id: int, secret_key: bytes) -> None:
@@ -869,7 +869,7 @@ class CancelRequest:
         "length" / MessageLength(Int32sb, 0) * "The length of the message in bytes, with itself.",
         "code" / Const(80877102, Int32sb) * "The code of the request.",
         "process_id" / Int32sb * "The process id of the other session's server side.",
-        "secret_key" / Bytes(4) * "Its key.",
+        "secret_key" / FixedBytes(4) * "Its key.",
     )
 
     def __init__(self, *, process_id: int, secret_key: bytes) -> None:
@@ -1652,7 +1652,7 @@ class ErrorField:
         return self, offset
 
     def _pack(self, out: list[bytes], encoding: str) -> None:
-        if self.code == "\0":
+        if not isinstance(self.code, str) or self.code == "\0":
             raise MalformedError
         out.append(_B.pack(ord(self.code)))
         text = self.text.encode(encoding)
