@@ -91,7 +91,8 @@ def test_one_start_after_one_script(
     assert output.count("nothing identifies") == 1
     assert main(["check", "--print-sql", *arguments]) == 3
     script = capsys.readouterr().out
-    assert output.endswith(f"\n\n{script}")
+    assert output.endswith("\nTo print all statements as one SQL script, add --print-sql.\n")
+    assert max(map(len, script.splitlines())) <= 120, "a person reads it before a superuser runs it"
     assert 'U&"of\\+00000Atwo \\\\ lines, a "" and \\+00001B"' in script
     assert "publish_generated_columns = stored" in script
     # The run itself refuses the same, and has made nothing.

@@ -13,7 +13,7 @@ _EXIT_CODES = """exit codes:
   0    replicate can start, and no table would stop
   1    an error: see the last line
   2    invalid arguments
-  3    requirements are not met: a line for each, and a SQL script
+  3    requirements are not met: a line for each
 """
 
 
@@ -24,8 +24,8 @@ def add_check(commands: Commands) -> None:
         _check,
         "list the requirements of replicate that are not met",
         "List the requirements of replicate that the server or the role does not meet, and the tables that replicate "
-        "would skip, and print one SQL script that meets them. Use the options of replicate. check replicates nothing: "
-        "it only writes the names of slot and publication to the destination, which must be writable.",
+        "would skip; --print-sql prints one SQL script for both. Use the options of replicate. check replicates "
+        "nothing: it only writes the names of slot and publication to the destination, which must be writable.",
         _EXIT_CODES,
         has_config=True,
     )
@@ -42,14 +42,16 @@ def _check(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.run.setup import query_unmet
 
     unmet = query_unmet(settings)
-    if not options.print_sql:
+    if options.print_sql:
+        print(unmet.script, end="")
+    else:
+        # The script of hundreds of tables would push these lines off the screen.
         for finding in unmet.unmet:
             say(str(finding))
         for warning in unmet.warnings:
             say(f"warning: {warning}")
+        if unmet.script:
+            print("To print all statements as one SQL script, add --print-sql.")
         if not unmet.unmet:
             print("ready")
-        if unmet.script:
-            print()
-    print(unmet.script, end="")
     return 3 if unmet.unmet else 0

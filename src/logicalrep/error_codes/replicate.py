@@ -166,7 +166,7 @@ REPLICATE: dict[str, tuple[str, str]] = {
     "PUBLICATION_NEEDED": (
         "The role may not create or change the publication, or a requested table cannot be in it.",
         "Let a superuser, or the owner of the tables, run the statements in the error, or the script of `logicalrep "
-        "check`.",
+        "check --print-sql`.",
     ),
     "SKIP_REFUSED": (
         "A commit cannot be skipped: the table is not stopped at the commit, or its changes are no longer buffered.",

@@ -56,11 +56,29 @@ class Requirements:
             changes.append("COMMIT;")
         changes += [RESTART] if RESTART in settings else []
         head = f"-- What role {self.role} needs in database {self.database}: run this there as a superuser."
-        return "".join(f"{_in_one_line(line)}\n" for line in (head, *changes)) if changes else ""
+        return "".join(f"{_folded(_in_one_line(line))}\n" for line in (head, *changes)) if changes else ""
 
     def refuse_unmet(self) -> None:
         if self.findings:
             raise UnmetError(self.findings, self.script)
+
+
+_WIDTH = 120
+"""The characters after which a statement continues in another line."""
+_LIST_ITEM = re.compile(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^'",]|,(?! ))+(?:, )?""")
+"""A part of a statement up to its next comma outside quotes."""
+
+
+def _folded(line: str) -> str:
+    """Return a line; a statement with a long list of tables continues in indented lines, so that people can read it."""
+    if line.startswith("--") or len(line) <= _WIDTH:
+        return line
+    lines = [""]
+    for item in _LIST_ITEM.findall(line):
+        if lines[-1] and len(lines[-1]) + len(item) > _WIDTH:
+            lines.append("    ")
+        lines[-1] += item
+    return "\n".join(text.rstrip() for text in lines)
 
 
 _QUOTED = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")*)\"""")
