@@ -30,13 +30,14 @@ from logicalrep.observe.log import timed
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.repeating import repeating
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.columnar.compiling import is_compiling
+from logicalrep_runtime.columnar.compiling import STEP, is_compiling
 from logicalrep_runtime.visible import visible
 
 _BATCH_LINES_INTERVAL = 5.0
 """The seconds between lines about batches."""
 LONGEST_SILENCE = 5.0
-"""The longest time without a line while the run starts or tables load, in seconds."""
+"""The longest time without a line while tables load, in seconds. For a step it doubles with each line of the step."""
+_LONGEST_SILENCE_OF_STEP = 60.0
 _CHECK_INTERVAL = 0.5
 """The seconds between checks of the silence."""
 _TENTH = 10
@@ -85,36 +86,44 @@ class LinePrinter(Observer):
         self._batches_printed_at = 0.0
         self._summary = LoadSummary()
         self._step: tuple[str, float] | None = None
+        self._silence = LONGEST_SILENCE
         self._printed_at = time.monotonic()
 
     def print_progress(self) -> None:
         time_now, step = time.monotonic(), self._step
-        if time_now - self._printed_at + _CHECK_INTERVAL < LONGEST_SILENCE:
+        if time_now - self._printed_at + _CHECK_INTERVAL < self._silence:
             return
-        if step is not None:
-            self._print_unless_quiet(f"still {step[0]}, {time_now - step[1]:.0f} s")
-        elif not self._summary.is_over:
+        if step is None and not self._summary.is_over:
             self._print_unless_quiet(self._summary.text())
+        elif step is not None or is_compiling():
+            # A run announces only its first compilation.
+            text = f"still {STEP}" if step is None else f"still {step[0]}, {time_now - step[1]:.0f} s"
+            self._print_unless_quiet(text)
+            self._silence = min(2 * self._silence, _LONGEST_SILENCE_OF_STEP)
 
     def on_event(self, event: RunEvent) -> None:
         self._summary.on_event(event)
         match event:
             case StepStarted(text):
-                self._step = text, time.monotonic()
+                self._set_step((text, time.monotonic()))
             case LoadsNeeded():
-                self._step = None
+                self._set_step(None)
             case CopyStarted(table, estimate):
-                self._step, self._copies[table] = None, (0, estimate)
+                self._set_step(None)
+                self._copies[table] = 0, estimate
             case RowsCopied(table, rows):
                 self._print_tenth(table, rows)
             case CheckpointSaved():
                 self._loading = len(event.loading())
                 if not is_compiling():
-                    self._step = None
+                    self._set_step(None)
             case BatchApplied():
                 self._print_batch(event)
         if (line := _line(event)) is not None and (event.level > logging.INFO or not self._quiet):
             self._print(line)
+
+    def _set_step(self, step: tuple[str, float] | None) -> None:
+        self._step, self._silence = step, LONGEST_SILENCE
 
     def _print_tenth(self, table: TableName, rows: int) -> None:
         copied, estimate = self._copies[table]

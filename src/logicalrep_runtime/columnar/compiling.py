@@ -9,7 +9,7 @@ from typing import Any
 
 from logicalrep_runtime.columnar.watched_calls import call_watched
 
-_TEXT = "compiling loops: cached for later runs (about 20 seconds of one core)"
+STEP = "compiling loops: cached for later runs (about 20 seconds of one core)"
 ACTION_INTERVAL = 0.5
 """Seconds between two calls of the action of a waiting thread."""
 
@@ -31,7 +31,7 @@ def announcing_compilation(listener: Callable[[str], object]) -> Iterator[None]:
 
 def announce_compilation() -> None:
     while _listeners:
-        _listeners.pop()(_TEXT)
+        _listeners.pop()(STEP)
 
 
 def is_compiling() -> bool:
