@@ -59,7 +59,8 @@ def test_the_first_tables_of_the_readme(
         "INSERT INTO orders VALUES (1, 'Ada', 12.50), (2, 'Ben', 3.99), (3, 'Ada', 7.50)",
     )
     of_page = "postgresql://replicator@db/shop"
-    install, *commands, reading = example("README.md", "logicalrep replicate").splitlines()
+    environment, install, *commands, reading = example("README.md", "logicalrep replicate").splitlines()
+    assert environment.startswith("python3 -m venv ")
     assert install.startswith("pip install ")
     for command in commands:
         assert of_page in command
