@@ -14,6 +14,7 @@ from logicalrep.pipeline.requirements.requirements import UnmetError
 from logicalrep.pipeline.run.setup import query_unmet
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep_runtime.errors import LogicalRepError
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_once, settings
@@ -190,6 +191,39 @@ def test_a_table_that_cannot_be_read_later_stops_alone(
     assert find_differences(shop.dsn, str(tmp_path), ["sales.t1", "public.later"]) == {}
 
 
+def test_a_table_that_would_stop_is_reported_before_the_first_start(
+    db18: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db18.execute(
+        "CREATE TABLE reserved (id int PRIMARY KEY, _valid_from int)",
+        "CREATE TABLE named (id int PRIMARY KEY, of regclass)",
+        "CREATE TABLE calling (id int PRIMARY KEY, v int)",
+        "CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2 * $1'",
+        "CREATE INDEX ON calling (twice(v))",
+        "CREATE ROLE intruder",
+        "ALTER FUNCTION twice OWNER TO intruder",
+        "CREATE PUBLICATION shop FOR TABLE reserved, named, calling WHERE (v > 0)",
+        "CREATE TABLE fine (id int PRIMARY KEY)",
+    )
+    db18.execute("ALTER PUBLICATION shop ADD TABLE fine", "ALTER PUBLICATION shop SET (publish_via_partition_root)")
+    arguments = ["--dsn", db18.dsn, "--to", str(tmp_path), "--publication", "shop", "--history"]
+    assert main(["check", *arguments]) == 3
+    codes = {"reserved": "COLUMN_RESERVED", "named": "COLUMN_OF_NAMES", "calling": "TABLE_UNSAFE"}
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(line.split("]")[0][1:] for line in lines) == sorted(codes.values()), lines
+    assert all(any(f"[{code}] " in line and f"public.{name}" in line for line in lines) for name, code in codes.items())
+    # The same tables stop, with the same codes; a table that is stopped already is reported once.
+    with pytest.raises(LogicalRepError):
+        replicate_once(db18, tmp_path, publication="shop", history=True)
+    stopped = {name: table.error or "" for name, table in State.read(Storage(str(tmp_path))).tables.items()}
+    assert {name: error.split("]")[0][1:] for name, error in stopped.items() if error} == {
+        f"public.{name}": code for name, code in codes.items()
+    }
+    assert main(["check", *arguments]) == 3
+    assert [line.split("]")[0] for line in capsys.readouterr().out.splitlines()] == ["[TABLES_STOPPED"] * len(codes)
+    db18.execute("ALTER FUNCTION twice OWNER TO postgres", "DROP ROLE intruder")
+
+
 def test_the_script_takes_a_unique_index_as_replica_identity(
     db18: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -217,6 +251,48 @@ def test_the_script_takes_a_unique_index_as_replica_identity(
     replicate_once(db18, tmp_path)
     assert find_differences(db18.dsn, str(tmp_path), ["public.t", "public.z"]) == {}
     assert len(State.read(Storage(str(tmp_path))).tables) == len("tuvwxyz")
+
+
+def test_the_script_takes_the_index_of_each_partition(
+    db18: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PostgreSQL uses each partition's own replica identity, and a new partition has none."""
+    db18.execute(
+        "CREATE TABLE sales (at int NOT NULL, id int NOT NULL, v text) PARTITION BY RANGE (at)",
+        "CREATE UNIQUE INDEX sales_key ON sales (id, at)",
+        "CREATE TABLE sales_1 PARTITION OF sales FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE sales_2 PARTITION OF sales FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (id)",
+        'CREATE TABLE "Sales 2 1" PARTITION OF sales_2 FOR VALUES FROM (0) TO (100)',
+        "INSERT INTO sales VALUES (1, 1, 'one'), (11, 2, 'two'), (12, 3, 'three')",
+        # Its index is not valid as long as a partition lacks it.
+        "CREATE TABLE part (at int NOT NULL) PARTITION BY RANGE (at)",
+        "CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (10)",
+        "CREATE UNIQUE INDEX ON ONLY part (at)",
+    )
+
+    def checked() -> list[str]:
+        assert main(["check", "--print-sql", "--dsn", db18.dsn, "--to", str(tmp_path)]) == 0
+        script = capsys.readouterr().out
+        run_script(db18, script)
+        replicate_once(db18, tmp_path)
+        return [line for line in script.splitlines() if line.startswith("ALTER TABLE")]
+
+    assert checked() == [
+        "ALTER TABLE public.part REPLICA IDENTITY FULL;",
+        "ALTER TABLE public.part_1 REPLICA IDENTITY FULL;",
+        'ALTER TABLE public.sales REPLICA IDENTITY USING INDEX "sales_key";',
+        'ALTER TABLE public.sales_1 REPLICA IDENTITY USING INDEX "sales_1_id_at_idx";',
+        'ALTER TABLE public.sales_2 REPLICA IDENTITY USING INDEX "sales_2_id_at_idx";',
+        'ALTER TABLE public."Sales 2 1" REPLICA IDENTITY USING INDEX "Sales 2 1_id_at_idx";',
+    ]
+    db18.execute("UPDATE sales SET v = 'changed' WHERE id > 1", "DELETE FROM sales WHERE id = 1")
+    replicate_once(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.sales"]) == {}
+    db18.execute("CREATE TABLE sales_3 PARTITION OF sales FOR VALUES FROM (20) TO (30)")
+    assert checked() == ['ALTER TABLE public.sales_3 REPLICA IDENTITY USING INDEX "sales_3_id_at_idx";']
+    db18.execute("INSERT INTO sales VALUES (21, 4, 'four')", "UPDATE sales SET v = 'other' WHERE id = 4")
+    replicate_once(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.sales"]) == {}
 
 
 def test_a_check_of_an_address_without_a_server_gives_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

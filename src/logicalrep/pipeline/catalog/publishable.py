@@ -22,11 +22,13 @@ _KEY = """(
     WHERE index.indrelid = {table}.oid AND index.indisvalid AND index.indimmediate
         AND CASE {table}.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
 )"""
-# The unique index that can be the replica identity of a table without one: the index with the fewest columns.
+# The unique index that is a table's replica identity, or can be if the table has none: then the index with the fewest
+# columns. A valid index of a partitioned table has an index of each partition.
 _FITTING_INDEX = """(
     SELECT index_class.relname
     FROM pg_index AS index JOIN pg_class AS index_class ON index_class.oid = index.indexrelid
-    WHERE index.indrelid = {table}.oid AND {table}.relkind = 'r' AND index.indisunique AND index.indisvalid
+    WHERE index.indrelid = {table}.oid AND index.indisunique AND index.indisvalid
+        AND (index.indisreplident OR {table}.relreplident <> 'i' OR {table}.key IS NULL)
         AND index.indimmediate AND index.indpred IS NULL AND index.indexprs IS NULL AND NOT EXISTS (
             SELECT FROM pg_attribute AS part
             WHERE part.attrelid = index.indrelid AND part.attnum = ANY ((index.indkey::int2[])[0:{keys} - 1])
@@ -94,7 +96,8 @@ WITH RECURSIVE tops AS (
 )
 SELECT tops.nspname, tops.relname, tops.relkind, tops.relpersistence,
     tops.relreplident = 'f' OR tops.key IS NOT NULL,
-    CASE WHEN tops.relreplident <> 'f' AND tops.key IS NULL THEN {fitting_index} END, {unsent_of_tops},
+    CASE WHEN tops.relreplident = 'i' OR tops.relreplident <> 'f' AND tops.key IS NULL THEN {fitting_index} END,
+    {unsent_of_tops},
     pg_has_role(tops.relowner, 'USAGE'), {is_work}, {has_chunks}, other.*
 FROM tops
 LEFT JOIN LATERAL (
@@ -137,6 +140,24 @@ WITH RECURSIVE members AS (
 SELECT namespace.nspname, class.relname
 FROM members JOIN pg_class AS class USING (oid) JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
 WHERE class.relreplident <> %s ORDER BY height, 1, 2
+"""
+# The tables whose replica identity is not the given index of a table, or its part in a partition.
+_WITHOUT_INDEX = """
+WITH RECURSIVE members AS (
+    SELECT index.indexrelid AS oid, 0 AS height
+    FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    JOIN pg_index AS index ON index.indrelid = class.oid
+    JOIN pg_class AS index_class ON index_class.oid = index.indexrelid
+    WHERE namespace.nspname = %s AND class.relname = %s AND index_class.relname = %s
+    UNION ALL
+    SELECT inhrelid, height + 1 FROM members JOIN pg_inherits ON inhparent = members.oid
+)
+SELECT namespace.nspname, class.relname, index_class.relname
+FROM members JOIN pg_index AS index ON index.indexrelid = members.oid
+JOIN pg_class AS index_class ON index_class.oid = members.oid
+JOIN pg_class AS class ON class.oid = index.indrelid
+JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+WHERE NOT (index.indisreplident AND class.relreplident = 'i') ORDER BY height, 1, 2
 """
 _EXISTS = """
 SELECT FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
@@ -342,7 +363,7 @@ def _refusal(
 ) -> tuple[str, _Remedy | None] | None:
     """Return why a table must not be published, and the remedy; None if it may be published.
 
-    `index` is the unique index that can be the table's replica identity.
+    `index` is the unique index that is the table's replica identity, or can be.
     """
     table, last = identities[0], identities[-1]
     for refused in identities:
@@ -360,15 +381,17 @@ def _refusal(
             remedy = None if give else "DEFAULT"
             text = f"{give}run ALTER TABLE {refused.table} REPLICA IDENTITY DEFAULT"
         return f"{whose} has the generated column {column}, which is not sent: {text}", remedy
-    if not table.is_usable and index is not None:
-        why = "nothing identifies its rows in updates and deletes: give it a primary key, or run"
-        return f"{why} {_Index(index).statement(table.table)}", _Index(index)
     if not table.is_usable:
         why = "nothing identifies its rows in updates and deletes: give it a primary key, or run"
+        if index is not None:
+            every = ", and the same for each of its partitions, with the partition's own index" if table.is_root else ""
+            return f"{why} {_Index(index).statement(table.table)}{every}", _Index(index)
         every = ", also for each of its partitions" if table.is_root else ""
         return f"{why} ALTER TABLE {table.table} REPLICA IDENTITY FULL{every}", "FULL"
     if last.differs:
         why = f"its partition {last.table} has another replica identity: run"
+        if index is not None:
+            return f"{why} ALTER TABLE {last.table} REPLICA IDENTITY USING INDEX, with its index", _Index(index)
         return f"{why} ALTER TABLE {last.table} REPLICA IDENTITY FULL", "FULL"
     return None
 
@@ -382,7 +405,8 @@ def _remedy_statements(connection: Connection, table: TableName, remedy: _Remedy
     if remedy == "stored":
         return (_send_generated_statement(publication),)
     if isinstance(remedy, _Index):
-        return (remedy.statement(table),)
+        members = connection.execute(_WITHOUT_INDEX, (*table, remedy.name)).fetchall()
+        return tuple(_Index(name).statement(TableName(*member)) for *member, name in members)
     members = connection.execute(_WITHOUT_IDENTITY, (*table, remedy[0].lower())).fetchall()
     return tuple(f"ALTER TABLE {TableName(*member)} REPLICA IDENTITY {remedy}" for member in members)
 

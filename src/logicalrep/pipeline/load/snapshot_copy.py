@@ -17,8 +17,8 @@ import psycopg
 
 from logicalrep.observe.events import CopyEnded, CopyStarted, RowsCopied, WaitReported
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.pipeline.catalog.changing_texts import refuse_names
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
+from logicalrep.pipeline.catalog.loadable import refuse_unloadable
 from logicalrep.pipeline.catalog.lost_partitions import LostPartitions
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.load.copying import (
@@ -37,7 +37,7 @@ from logicalrep.pipeline.load.deleted_keys import (
 )
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.run_context import RunContext
-from logicalrep.pipeline.schema.fitting import refuse_unfit, with_file_partitions_of
+from logicalrep.pipeline.schema.fitting import with_file_partitions_of
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.storage.data_files import DataFile, with_columns
@@ -276,10 +276,8 @@ class SnapshotCopy:
                     return CopyFailed(
                         name, f"{name} did not exist at the snapshot, or had another name", may_retry=True
                     )
-                catalog_table.refuse_incomplete_old_rows()
                 table = with_file_partitions_of(catalog_table.table, request.last_spec)
-                refuse_unfit(table, request.numbers)
-                refuse_names(name, catalog_table.changing_texts)
+                refuse_unloadable(replace(catalog_table, table=table), request.numbers)
                 condition = None
                 copied: Sequence[int] | None = None
                 part: RequestedPart | LostPartitions | None = None

@@ -11,6 +11,7 @@ from logicalrep.observe.events import WaitReported, WarningIssued
 from logicalrep.observe.figures import Standing
 from logicalrep.observe.observer import Observer, passing
 from logicalrep.pipeline.catalog.definitions import query_description
+from logicalrep.pipeline.catalog.loadable import query_unloadable
 from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, PublicationPlan, query_plan
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
 from logicalrep.pipeline.config.config import Mistakes
@@ -160,16 +161,29 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
                 state,
                 [table for table in (*plan.tables, *plan.tables_to_add) if plan.includes(table)],
             )
-            mistakes = _query_mistakes(connection, plan, needs, settings, storage, (*plan.tables, *plan.tables_to_add))
+            tables = (*plan.tables, *plan.tables_to_add)
+            mistakes = _query_mistakes(connection, plan, needs, settings, storage, tables)
             new, known = (
                 [Finding("CONFIG_INVALID", line) for line in lines] for lines in (mistakes.new, mistakes.known)
             )
-            stopped = (
+            standings = {table_name(name): table.state for name, table in state.tables.items()}
+            stopping = [
                 Finding("TABLES_STOPPED", f"{name} is stopped: {table.error}")
                 for name, table in state.tables.items()
                 if table.state is Standing.STOPPED and plan.includes(table_name(name))
-            )
-            return replace(unmet, findings=(*unmet.findings, *new), stopping=(*unmet.stopping, *known, *stopped))
+            ]
+            # With a mistake in its settings, a table would be reported twice.
+            if not new and not known:
+                unloadable = query_unloadable(
+                    connection,
+                    [table for table in tables if plan.includes(table) and standings.get(table) != Standing.STOPPED],
+                    needs.publications,
+                    settings.of,
+                    following=[table for table, standing in standings.items() if standing is Standing.FOLLOWING],
+                    sends_generated=plan.sends_generated,
+                )
+                stopping += [Finding(error.code, f"would stop the table: {error.description}") for error in unloadable]
+            return replace(unmet, findings=(*unmet.findings, *new), stopping=(*unmet.stopping, *known, *stopping))
 
     return retry(query, _PATIENCE_OF_CHECK if settings.retry_timeout is None else settings.retry_timeout)
 
@@ -216,8 +230,9 @@ def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot
 
 def _slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
     error = SlotError(
-        f"replication slot {slot!r} is {why}, and with it the changes since {lsn}: {_UNLESS_CLONE} run logicalrep "
-        "resync --all with the same --dsn and --to, which creates a new slot and reloads all tables",
+        f"replication slot {slot!r} is {why}, and with it the changes since {lsn}, so that replicate cannot "
+        f"continue: {_UNLESS_CLONE} run logicalrep resync --all with the same --dsn and --to, which creates a new slot "
+        "and reloads all tables",
         code="SLOT_LOST",
     )
     error.reason = why
