@@ -33,6 +33,9 @@ def batches(spec: Spec, columnar: ModuleType, package: ModuleType, drawn: _Drawn
                 decoder = package.Decoder(version)
                 for name, value in facts.items():
                     setattr(decoder, name, value)
+                # Batches do not know what is described.
+                for describing, numbers in oracle.references(title, values).items():
+                    decoder.described[describing].update(dict.fromkeys(numbers))
                 try:
                     decoder.decode(damaged)
                 except ValueError as error:

@@ -157,13 +157,6 @@ def _senders(spec: Spec, title: str) -> tuple[str, ...]:
     return () if "part of" in layout else ("server", "client") if sender == "both" else (sender,)
 
 
-class _Everything(dict[Any, Any]):
-    """Descriptions of all objects."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
 class _Version:
     """The module of a version."""
 
@@ -290,12 +283,21 @@ class _Version:
             self.fault("oracle", "reads other values than it wrote", f"{shown}\n{values}\n{readings}")
             return
         self.agree(data, readings, sender, facts, shown)
+        if sender == "server" and any(self.oracle.references(*readings[0]).values()):
+            try:
+                if self.run.spec["columns"]:
+                    self.decoder(facts, None).decode(data)
+                else:
+                    self.conversation(facts, None).decode(data, sender=sender)
+                self.fault("Session", "accepts a reference to nothing", shown)
+            except self.decode_error:
+                pass
         is_tagged = any("tag" in row for row in self.run.spec["layouts"][title]["fields"])
         awaited = self.oracle.messages(sender, facts)
         # While a message without a tag is awaited, the boundaries of other messages are unknown.
         is_framed = not is_tagged or all("tag" in self.run.spec["layouts"][name]["fields"][0] for name in awaited)
         if is_framed and hasattr(self.package, "Session") and hasattr(self.package.Session, "receive"):
-            session = self.conversation(facts)
+            session = self.conversation(facts, readings[0])
             received = [*session.receive(data[:1], sender=sender), *session.receive(data[1:], sender=sender)]
             if [(whole, _plain(message)) for whole, message in received] != [(data, readings[0][1])]:
                 self.fault("Session.receive", "does not yield the message", f"{shown}\n{received}")
@@ -323,7 +325,7 @@ class _Version:
     ) -> None:
         """Compare every reader with the oracle's reading; no reading means that the bytes are illegal."""
         wanted = readings[0] if readings else None
-        for check, read in self.readers(data, sender, facts):
+        for check, read in self.readers(data, sender, facts, wanted):
             try:
                 message = read()
             except (self.decode_error, self.construct_error) as error:
@@ -347,7 +349,9 @@ class _Version:
             elif (type(message).__name__, _plain(message)) != wanted or not _same_types(_plain(message), wanted[1]):
                 self.fault(check, "reads other values", f"{shown}\n{message}\nwanted {wanted}")
 
-    def readers(self, data: bytes, sender: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    def readers(
+        self, data: bytes, sender: str, facts: Mapping[str, Any], wanted: tuple[str, Values] | None
+    ) -> Iterator[tuple[str, Callable[[], Any]]]:
         arguments = {**facts, "sender": sender}
         accepted = {name: arguments[name] for name in self.arguments if name in arguments}
         yield "parse", lambda: self.module.parse(data, **accepted)
@@ -366,9 +370,9 @@ class _Version:
             ),
         )
         if not self.run.spec["columns"]:
-            yield "Session", lambda: self.conversation(facts).decode(data, sender=sender)
+            yield "Session", lambda: self.conversation(facts, wanted).decode(data, sender=sender)
         elif sender == "server":
-            yield "Decoder", lambda: self.decoder(facts).decode(data)
+            yield "Decoder", lambda: self.decoder(facts, wanted).decode(data)
 
     def without_native(self, data: bytes, accepted: dict[str, Any]) -> Any:
         names = [name for name in vars(self.module) if name.startswith("native_read")]
@@ -379,19 +383,26 @@ class _Version:
         finally:
             vars(self.module).update(native)
 
-    def conversation(self, facts: Mapping[str, Any]) -> Any:
+    def conversation(self, facts: Mapping[str, Any], wanted: tuple[str, Values] | None) -> Any:
+        """Return a session before the wanted message, whose references are described."""
         session = self.package.Session(self.version)
         session.facts.update(facts)
         # A constant may show the version, so a session reads the bytes of others.
         session.parsers = {self.version: session.parsers[self.version]}
+        self.describe(session, wanted)
         return session
 
-    def decoder(self, facts: Mapping[str, Any]) -> Any:
+    def describe(self, session: Any, wanted: tuple[str, Values] | None) -> None:
+        for describing, numbers in self.oracle.references(*wanted).items() if wanted else ():
+            session.described[describing].update(dict.fromkeys(numbers))
+
+    def decoder(self, facts: Mapping[str, Any], wanted: tuple[str, Values] | None) -> Any:
         decoder = self.package.Decoder(self.version)
         for name, value in facts.items():
             setattr(decoder, name, value)
         places = [keys["place"] for keys in self.run.spec["layouts"].values() if "place" in keys]
         assert places
+        self.describe(decoder, wanted)
         return _AnyPlace(decoder)
 
 

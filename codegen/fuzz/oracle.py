@@ -113,6 +113,15 @@ class Oracle:
         }
         return alternatives if "one of" in part else None
 
+    def references(self, title: str, values: Values) -> dict[str, set[int]]:
+        """Return the numbers of described objects in a message, by the describing message."""
+        numbers: dict[str, set[int]] = {}
+        for row in self.rows(self.layouts[title]):
+            if "looks up" in row:
+                value = values[name_of(row)]
+                numbers.setdefault(row["looks up"], set()).update(value if isinstance(value, tuple) else {value})
+        return numbers
+
     # Reading.
 
     def read(self, title: str, data: bytes, facts: Mapping[str, Any]) -> Values:

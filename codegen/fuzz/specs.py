@@ -88,8 +88,23 @@ class _Drawing:
         for key, other in (("sets", "clears"), ("clears", "sets")):
             if any(layout.get(key) == "stormy" for layout in layouts.values()):
                 layouts[draw.choice([title for title in layouts if title.startswith("M")])][other] = "stormy"
+        if self.often(0.3):
+            self.refer(layouts, *draw.choices([title for title in layouts if title.startswith("M")], k=2))
         types = {name: {**keys, "doc": "D."} for name, keys in TYPES.items()}
         return {"protocol": protocol, "types": types, "layouts": layouts, "columns": self.has_columns}
+
+    def refer(self, layouts: dict[str, Any], describing: str, referring: str) -> None:
+        """Let a message describe objects, and a message refer to them."""
+        reference: Row = {"reference": "Int32 (Oid)", "looks up": describing, "doc": "D."}
+        count: list[Row] = [{"reference_count": "Int16", "doc": "D."}] if self.often(0.3) else []
+        layouts[describing] |= {"describes": "object", "described as": "an object"}
+        for title, rows in (
+            (describing, [{"object": "Int32 (Oid)", "doc": "D."}]),
+            (referring, [*count, reference | ({"repeat": "reference_count"} if count else {})]),
+        ):
+            fields = layouts[title]["fields"]
+            place = next((index for index, row in enumerate(fields) if not ({"tag", "measures"} & row.keys())), 0)
+            fields[place:place] = rows
 
     def message(self) -> dict[str, Any]:
         draw = self.draw
@@ -183,6 +198,7 @@ class _Drawing:
         yield "values", [{"d": "done", "x": "broken"}, {"e": "only"}]
         yield "is", list(TYPES)
         yield "batch column", ["shared", "f1"]
+        yield "looks up", ["Ma", "Pa"]
 
     def integer(self) -> str:
         base = self.draw.choice(_INTEGERS)

@@ -131,6 +131,10 @@ def check_together(protocols: tuple[Protocol, ...], findings: Findings) -> None:
             if f"{protocol.package}.{version.module}" in modules:
                 findings.add(version.place, f"module {version.module!r} is defined twice")
             modules.add(f"{protocol.package}.{version.module}")
+    for message in (message for protocol in protocols for message in protocol.messages):
+        if message.carries is not None and message.carries not in names:
+            text = f"{message.name}: 'carries' names {message.carries!r}; {allowed(sorted(names), message.carries)}"
+            findings.add(message.place, text)
 
 
 def _check_protocol(protocol: Protocol, findings: Findings) -> None:

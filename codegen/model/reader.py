@@ -61,6 +61,8 @@ def load_project(folder: Path) -> Protocol:
     """Load the protocol of another project, whose types are in its protocol.yaml. Raises SpecError for any mistake."""
     findings = Findings()
     protocol = _load_protocol(folder, None, findings)
+    if protocol is not None:
+        checks.check_together((protocol,), findings)
     if protocol is None or findings:
         raise SpecError(findings)
     return protocol
@@ -194,7 +196,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
         outside=keys.text("outside"),
         blocks=blocks,
         callbacks=callbacks,
-        encodings=keys.texts("encodings", "the name of an encoding and of a codec"),
+        encodings=_encodings(keys, findings),
         types=types,
         messages=tuple(reader.messages),
         parts=tuple(reader.parts),
@@ -203,6 +205,16 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
     )
     checks.check(protocol, findings, complete=reader.complete, damaged=reader.damaged)
     return protocol
+
+
+def _encodings(keys: Keys, findings: Findings) -> dict[str, str]:
+    encodings = keys.texts("encodings", "the name of an encoding and of a codec")
+    for name, codec in encodings.items():
+        try:
+            "".encode(codec)
+        except (LookupError, ValueError):
+            findings.add(keys.place_of("encodings"), f"'encodings' has {name!r}, whose codec {codec!r} Python lacks")
+    return encodings
 
 
 def _versions(keys: Keys, findings: Findings) -> tuple[Version, ...]:

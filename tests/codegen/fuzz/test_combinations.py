@@ -30,7 +30,7 @@ def tagged(*rows: dict[str, Any], tag: str = "A", **keys: Any) -> dict[str, Any]
 
 
 def untagged(*rows: dict[str, Any], **keys: Any) -> dict[str, Any]:
-    return {"doc": "D.", **{key.removesuffix("_"): value for key, value in keys.items()}, "fields": list(rows)}
+    return {"doc": "D.", **{key.replace("_", " "): value for key, value in keys.items()}, "fields": list(rows)}
 
 
 def part(*rows: dict[str, Any]) -> dict[str, Any]:
@@ -66,6 +66,10 @@ def written_spec(layouts: dict[str, Any], *, versions: int, **protocol: Any) -> 
 
 COUNT, SIZE = row("n", "Int16"), row("value_size", "Int8")
 RIGHT: dict[str, tuple[int, dict[str, Any]]] = {
+    "references to described objects": (
+        1, {"Ma": tagged(row("k", "Int32 (Oid)"), describes="k"), "Mb": tagged(COUNT, row("r", "Int32 (Oid)", looks_up="Ma", repeat="n"), tag="B")},
+    ),
+    "bytes of a fixed number": (1, {"Ma": tagged(row("x", "Byte3"))}),
     "a row that ends without a successor": (2, {"Ma": tagged(row("old", "Int16", until=1), row("v", "Int16"))}),
     "a part's row that ends": (2, {"Ma": tagged(row("p", "Pa")), "Pa": part(row("v", "Int16"), row("old", "Int8(1)", until=1))}),
     "any character": (1, {"Ma": tagged(row("c", "Byte1", any_character=True))}),
@@ -107,6 +111,8 @@ def test_a_combination_is_right(tmp_path: Path, name: str) -> None:
 MEASURES = "Ma.length: 'measures' belongs to the first row after the tag only"
 ALWAYS_ONE = "Ma.x: 'measures' belongs to a row without 'repeat' and 'when' only"
 NONZERO = "Ma.x: 'nonzero' belongs to an integer without constant only"
+TEXTS = [row("name", "String"), row("value", "String")]
+TELLS = "Ma: 'tells encoding'"
 REPEAT = "Ma.x: 'repeat' belongs to an integer without constant, a text or a part only"
 UNTIL_ZERO = "Ma.x: 'repeat: until zero' belongs to a text or a part with 'fields' only"
 ANY = "'any character' belongs to a Byte1 without constant only, alone or with 'values'"
@@ -134,6 +140,29 @@ REFUSED: dict[str, tuple[int, dict[str, Any], str]] = {
     "named values with the name of the layouts": (
         1, {"Ma": tagged(row("x", "Int8", values={"d": "done"}))}, "'X' would become the class X, a name that is taken by",
     ),
+    "a described number of a later version": (
+        2, {"Ma": tagged(row("x", "Int8"), row("k", "Int32 (Oid)", since=2), describes="k")},
+        "Ma: 'describes' names 'k', which is not a number that is always present",
+    ),
+    "a described number that is a size": (
+        1, {"Ma": tagged(row("k", "Int32 (Unsigned)"), row("x", "Byten", size="k"), describes="k")},
+        "Ma: 'describes' names 'k', which is not a number that is always present",
+    ),
+    "a reference that is a size": (
+        1, {"Mb": tagged(row("k", "Int32 (Unsigned)"), describes="k", tag="B"),
+            "Ma": tagged(row("k", "Int32 (Unsigned)", looks_up="Mb"), row("x", "Byten", size="k"))},
+        "Ma.k: what looks up Mb must be an integer of type Unsigned that is always present",
+    ),
+    "a reference that is older than the description": (
+        2, {"Mb": tagged(row("k", "Int32 (Oid)"), describes="k", tag="B", since=2), "Ma": tagged(row("k", "Int32 (Oid)", looks_up="Mb"))},
+        "Ma.k: what looks up Mb is older than that message, of version 2",
+    ),
+    "an encoding that nothing tells": (1, {"Ma": tagged(*TEXTS, tells_encoding="name")}, f"{TELLS} is 'name'; 'SETTING in FIELD: FIELD' is expected"),
+    "an encoding that no text tells": (
+        1, {"Ma": tagged(*TEXTS, row("x", "Int8"), tells_encoding="encoding in name: x")}, f"{TELLS} names 'x', which is not a text that is always present",
+    ),
+    "an encoding without codecs": (1, {"Ma": tagged(*TEXTS, tells_encoding="encoding in name: value")}, f"{TELLS} needs the 'encodings' of the protocol"),
+    "messages of no protocol": (1, {"Ma": tagged(row("x", "Byten", size="rest"), carries="y")}, "Ma: 'carries' names 'y'; allowed: x"),
     "no constant that distinguishes": (
         1, {"Ma": untagged(row("x", "Int16"), **A), "Mb": untagged(row("y", "Int16"), **A)},
         "Mb has no tag and no constant that distinguishes it from Ma",
