@@ -239,7 +239,7 @@ class _Version:
             self.fault("Struct.build", "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
 
     def altered(self, message: Any, title: str, facts: Mapping[str, Any], draw: random.Random) -> None:
-        """Both writers refuse an attribute that does not fit its row, and write another one that does."""
+        """Both writers refuse an attribute that does not fit its row, and write another value that does."""
         if (altered := _altered(message, self.run.spec["layouts"], facts, draw)) is None:
             return
         values, named = _plain(altered), {name: fact for name, fact in facts.items() if isinstance(fact, bool)}

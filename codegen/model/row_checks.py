@@ -188,9 +188,9 @@ class _Rows:
             self.add(row, ": only one of 'boolean', 'bits' and 'values' is allowed")
         if row.listed_in is not None and not row.values:
             self.add(row, ": 'listed in' belongs to a row with 'values' only")
-        others = [key for key in ("repeat", "measures", *present) if getattr(row, key)]
-        if row.nonzero and (not isinstance(row.type, Int) or row.constants or others):
-            self.add(row, f": 'nonzero' belongs to an integer without constant only{_beside(others)}")
+        companions = [key for key in ("repeat", "measures", *present) if getattr(row, key)]
+        if row.nonzero and (not isinstance(row.type, Int) or row.constants or companions):
+            self.add(row, f": 'nonzero' belongs to an integer without constant only{_beside(companions)}")
         if row.measures is not None and not (
             isinstance(row.type, Int) and row.type.base == "Int32" and self.is_messages
         ):
