@@ -69,7 +69,7 @@ def write_table(folder: Path, form: FormatName) -> StoredTable:
         if number == 3 and isinstance(stored, DeltaLog):
             stored.write_checkpoint()
     if isinstance(stored, DeltaLog):
-        assert move_vectors_into_log(folder, "public/t", stored.version, 30)
+        assert move_vectors_into_log(folder, "public/t", stored.version, 100)
         stored = _opened(folder, form)
     assert any(file.vector is not None for file in stored.files.values())
     return stored
@@ -130,8 +130,8 @@ def test_every_file_mutated_gives_rows_or_an_error_of_ours(form: FormatName, tmp
             # A log without its first commit is the only missing table.
             assert rows is not None or path.parent.name in ("_delta_log", "metadata"), path
             outcomes["rows" if rows == expected else "other rows"] += 1
-            # A shorter file is never taken for a whole one, unless nothing reads it.
-            assert rows in (expected, None) or mutate is not _cut, path
+            # A commit of Delta is text without a checksum, but no cut commit is taken for a whole one.
+            assert rows in (expected, None) or (path.parent.name == "_delta_log" and mutate is not _cut), path
         path.write_bytes(data)
     assert outcomes["rows"] > 100
     assert outcomes.total() == 900

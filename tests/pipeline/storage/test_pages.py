@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from logicalrep.pipeline.storage.data_files import open_data_file, write_rows
 from logicalrep.pipeline.storage.pages import PagedSource
-from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.storage.storage import DamagedError, Storage
 
 ROWS = 20_000
 chance = random.Random(1)
@@ -95,3 +96,28 @@ def test_little_of_a_data_file_is_read_for_a_few_rows(tmp_path: Path) -> None:
             few_rows.read(table.schema, ["v", "id"]).to_pydict()
             == table.select(["v", "id"]).take([7, 199_999]).to_pydict()
         )
+
+
+@pytest.mark.slow
+def test_damaged_pages_give_right_rows_or_one_error(tmp_path: Path) -> None:
+    """Bits of pages, of their headers and of their index are flipped."""
+    storage, table = Storage(str(tmp_path)), TABLE.select(["id", "text"])
+    (file,) = write_rows(storage, "t", table.schema, table)
+    path, wanted, outcomes = tmp_path / "t" / file.path, np.array([7, 9_999, 19_990]), Counter[str]()
+    data, expected = path.read_bytes(), table.take(pa.array(wanted)).to_pydict()
+    # The index of pages is before the footer, which has no checksum.
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    places = [chance.randrange(end) for _ in range(60)] + [end - 1 - chance.randrange(3_000) for _ in range(240)]
+    for place in places:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            with open_data_file(storage, "t", file) as opened:
+                rows = opened.restricted_to(wanted).read(table.schema, ["id", "text"]).to_pydict()
+        except DamagedError:
+            outcomes["error"] += 1
+        else:
+            assert rows == expected, place
+            outcomes["rows"] += 1
+    assert min(outcomes["error"], outcomes["rows"]) > 20

@@ -45,7 +45,7 @@ def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dic
 
 def parquet(rows: pa.Table, properties: Mapping[bytes, bytes]) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(rows.replace_schema_metadata(dict(properties)), sink, compression="zstd")
+    pq.write_table(rows.replace_schema_metadata(dict(properties)), sink, compression="zstd", write_page_checksum=True)
     data: bytes = sink.getvalue().to_pybytes()
     return data
 

@@ -345,6 +345,7 @@ def _write_file(
         dictionary_pagesize_limit=_DICTIONARY,
         data_page_size=_PAGE,
         write_page_index=True,
+        write_page_checksum=True,
         write_statistics=True,
     )
     data = sink.getvalue()

@@ -159,11 +159,15 @@ def _locations(data: bytes) -> tuple[_Ints, _Ints, _Ints]:
 def _rows_in_pages(
     source: IO[bytes], pages: Pages, page_numbers: _Ints, parts: list[bytes], rows: _Ints
 ) -> pa.ChunkedArray:
-    needs_dictionary = any(map(_has_dictionary_values, parts))
+    counts = np.diff(pages.first_rows)[page_numbers]
+    headers = [_read_header(part) for part in parts]
+    # Checksums of pages do not cover the index of locations.
+    if [rows_in_page for rows_in_page, _ in headers] != counts.tolist():
+        raise pa.ArrowInvalid("its index of pages does not match its pages")
+    needs_dictionary = any(encoding in _DICTIONARIES for _, encoding in headers)
     dictionary = _read_parts(source, [pages.dictionary]) if needs_dictionary and pages.dictionary is not None else []
     begins = len(_MAGIC) + sum(map(len, dictionary))
     parts = [_MAGIC, *dictionary, *parts]
-    counts = np.diff(pages.first_rows)[page_numbers]
     total = int(counts.sum())
     footer = _footer(pages, begins, sum(map(len, parts)) - len(_MAGIC), total, has_dictionary=bool(dictionary))
     data = b"".join([*parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
@@ -174,10 +178,18 @@ def _rows_in_pages(
     return table.column(0).take(pa.array(rows - pages.first_rows[page_numbers][indexes] + starts[indexes]))
 
 
-def _has_dictionary_values(page: bytes) -> bool:
-    header, _ = read_struct(page)
-    encoding = header[5][1][2][1] if 5 in header else header[8][1][4][1]
-    return encoding in _DICTIONARIES
+def _read_header(page: bytes) -> tuple[int, int]:
+    """Return the number of values and the encoding of a page of data. Raises pyarrow.ArrowInvalid for another page."""
+    try:
+        header, _ = read_struct(page)
+        values, encoding = (
+            (header[5][1][number][1] for number in (1, 2))
+            if 5 in header
+            else (header[8][1][number][1] for number in (1, 4))
+        )
+    except (ValueError, LookupError, TypeError) as error:
+        raise pa.ArrowInvalid(f"a page has no header: {error}") from None
+    return values, encoding
 
 
 def _footer(pages: Pages, begins: int, size: int, rows: int, *, has_dictionary: bool) -> bytes:

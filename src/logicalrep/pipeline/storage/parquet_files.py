@@ -40,6 +40,7 @@ class ParquetFile:
             source.name if self._is_of_disk else source,
             pre_buffer=self._is_of_disk,
             coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
         )
 
     @property

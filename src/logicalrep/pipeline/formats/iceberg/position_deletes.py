@@ -39,7 +39,7 @@ def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec
     paths = pa.array(names).take(pa.array(np.repeat(np.arange(len(names)), [len(rows[uri]) for uri in names])))
     positions = np.concatenate([rows[uri] for uri in names])
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table([paths, positions], schema=_SCHEMA), sink, compression="zstd")
+    pq.write_table(pa.table([paths, positions], schema=_SCHEMA), sink, compression="zstd", write_page_checksum=True)
     data = sink.getvalue().to_pybytes()
     path = f"{folder}/deletes-{uuid.uuid4().hex}.parquet"
     storage.write(path, data)
