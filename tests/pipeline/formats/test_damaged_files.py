@@ -106,7 +106,7 @@ def _extend(data: bytes, chance: random.Random) -> bytes:
     return data[:position] + chance.choice((b"\xff", b"\x00")) * 16 + data[position:]
 
 
-_MUTATIONS: list[_Mutation] = [_flip, _cut, _overwrite, _repeat, _extend]
+MUTATIONS: list[_Mutation] = [_flip, _cut, _overwrite, _repeat, _extend]
 
 
 @pytest.mark.thorough
@@ -116,7 +116,7 @@ def test_every_file_mutated_gives_rows_or_an_error_of_ours(form: FormatName, tmp
     paths = sorted(path for path in (tmp_path / "public/t").rglob("*") if path.is_file())
     outcomes: Counter[str] = Counter()
     for number in range(900):
-        path, mutate = paths[number % len(paths)], _MUTATIONS[number % len(_MUTATIONS)]
+        path, mutate = paths[number % len(paths)], MUTATIONS[number % len(MUTATIONS)]
         data = path.read_bytes()
         path.write_bytes(mutate(data, chance))
         try:

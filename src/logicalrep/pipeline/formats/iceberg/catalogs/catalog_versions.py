@@ -107,7 +107,7 @@ class CatalogVersions(MetadataVersions):
 
     def _load(self) -> Table | None:
         try:
-            return self._catalog.load_table(self._name)
+            table = self._catalog.load_table(self._name)
         except ValidationError as error:
             raise MalformedFileError(f"the metadata of {self._shown} is damaged: {first_line(error)}") from None
         except NoSuchIcebergTableError:
@@ -118,6 +118,13 @@ class CatalogVersions(MetadataVersions):
             ) from None
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
+        except Exception as error:
+            if isinstance(error, LogicalRepError) or is_catalog_error(error):
+                raise
+            raise MalformedFileError(f"the entry of {self._shown} is damaged: {first_line(error)}") from None
+        if not table.metadata_location:
+            raise MalformedFileError(f"the entry of {self._shown} is damaged: it names no metadata")
+        return table
 
     @property
     def _shown(self) -> str:

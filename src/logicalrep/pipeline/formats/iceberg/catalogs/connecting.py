@@ -138,7 +138,7 @@ def catalog_error(settings: CatalogSettings, error: Exception) -> CatalogError:
 
 def is_catalog_error(error: BaseException) -> bool:
     """Return whether a catalog, or the connection to it, caused an error, and not a defect of replicate."""
-    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _LIBRARIES
+    return isinstance(error, OSError | UnicodeDecodeError) or type(error).__module__.partition(".")[0] in _LIBRARIES
 
 
 class _CatalogOfFiles(Catalog):
