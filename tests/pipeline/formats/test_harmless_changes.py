@@ -30,11 +30,16 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.comparison import find_differences
 from tests.pipeline.formats.iceberg.catalogs.kinds import catalog_of
 from tests.pipeline.formats.iceberg.tables import delete, insert
 from tests.pipeline.histories import table
+from tests.pipeline.observed_loads import LoadReasons, stored_load
 from tests.pipeline.reading import newest_metadata, read_properties
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.pipeline.upkeep.foreign.folder_catalog import FolderCatalog
+from tests.postgres.servers import Database
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
 _PROPERTY = {"delta": ("delta.checkpointInterval", "7"), "iceberg": ("read.split.target-size", "7")}
@@ -357,3 +362,32 @@ def test_deletes_that_replicate_cannot_read_are_replaced_by_a_reload(
         assert opened is not None
         assert opened.files == replaced.files
         assert len(opened.files) == 1
+
+
+def change_to_unreadable(form: FormatName, folder: Path) -> None:
+    if form == "delta":
+        commit_protocol(folder, features(reader=("columnMapping",)))
+        return
+    number = max(int(path.name[1:].partition(".")[0]) for path in (folder / "metadata").glob("v*.metadata.json"))
+    commit_iceberg(folder, number + 1, **{"format-version": 3, "next-row-id": 3})
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_replicate_loads_a_table_that_it_cannot_read(form: FormatName, db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 9) i"
+    )
+    folder, loads = tmp_path / "public/t", LoadReasons()
+    with replicate_meanwhile(db18, tmp_path, loads, format=form) as caught_up:
+        caught_up()
+        load = stored_load(tmp_path)
+        change_to_unreadable(form, folder)
+        db18.execute("UPDATE t SET v = 'later' WHERE id = 1")
+        eventually(lambda: stored_load(tmp_path) != load)
+        caught_up()
+    assert len(loads.reasons) == 2
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    change_to_unreadable(form, folder)
+    db18.execute("UPDATE t SET v = 'last' WHERE id = 2")
+    replicate_once(db18, tmp_path, format=form)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
