@@ -21,6 +21,7 @@ from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.operate.status import query_status
 from logicalrep.pipeline.requirements.requirements import UnmetError
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.requests import pause, resume
@@ -31,6 +32,7 @@ from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.retries import Wait
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.slots.slot import query_slot
+from logicalrep.postgres.slots.standbys import standby_warnings
 from tests.pipeline.comparison import delta_rows, find_differences
 from tests.pipeline.replicating import SHOP, TABLES, Warnings, replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import (
@@ -138,7 +140,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
     ):
         primary.reconnect()
         standby = at(local)
-        with pytest.raises(UnmetError, match=r"its primary can: run there CREATE PUBLICATION"):
+        with pytest.raises(UnmetError, match=r"run on its primary CREATE PUBLICATION"):
             replicate_once(standby, tmp_path / "other")
         replicate_once(primary, lake)
         assert primary.value("SELECT failover FROM pg_replication_slots WHERE plugin = 'pgoutput'") is False
@@ -149,9 +151,17 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
             return standby.value(kept) == 1
 
         # An existing slot becomes a failover slot.
+        servers = f"host={primary.server.folder},{local.folder} target_session_attrs=read-write"
+        both = ConnectionSettings(f"{servers} user=postgres dbname=postgres")
         with replicate_meanwhile(primary, lake, failover=True) as caught_up:
             eventually(is_kept)
             caught_up()
+        assert query_status(primary.settings, Storage(str(lake))).standbys == {}
+        assert query_status(both, Storage(str(lake))).standbys == {f"{local.folder}:5432": True}
+        name = str(primary.value("SELECT slot_name FROM pg_replication_slots WHERE plugin = 'pgoutput'"))
+        assert standby_warnings(both, primary.connection, name) == []
+        (other,) = standby_warnings(both, primary.connection, "another")
+        assert "is a standby without a synchronized copy of the slot" in other
         previous_loads = loads(lake)
         primary.execute(*CHANGES)
         head = primary.value("SELECT pg_current_wal_flush_lsn()")
@@ -159,8 +169,6 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
         primary.connection.close()
         primary.server.stop("immediate")
         standby.execute("SELECT pg_promote()", "INSERT INTO audit VALUES (NULL, 'after the failover')")
-        servers = f"host={primary.server.folder},{local.folder} target_session_attrs=read-write"
-        both = ConnectionSettings(f"{servers} user=postgres dbname=postgres")
         settings = ReplicateSettings(dsn=both, to=str(lake), once=True, failover=True)
         replicate_with(settings, Observers(), engine=SequentialEngine())
         assert find_differences(standby.dsn, str(lake), TABLES) == {}

@@ -93,6 +93,7 @@ def add_operations(commands: Commands) -> None:
 def _print_status(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
     from logicalrep.pipeline.operate.status import query_status
+    from logicalrep.postgres.slots.standbys import standby_texts
 
     status = query_status(connection, storage)
     if options.json:
@@ -118,6 +119,9 @@ def _print_status(options: argparse.Namespace) -> int:
             room = f"{status.safe_wal_size / 1e6:.1f} MB of WAL until max_slot_wal_keep_size"
             passed = "max_slot_wal_keep_size is passed: the server removes the slot's WAL at a checkpoint"
             say(room if status.safe_wal_size else passed)
+    if status.standbys is not None:
+        for text in standby_texts(status.standbys).values():
+            say(text)
     if status.oldest_transaction is not None:
         since = status.oldest_transaction_since
         say(f"the oldest open transaction is {status.oldest_transaction}" + (f", since {since}" if since else ""))

@@ -166,6 +166,26 @@ class ConnectionSettings:
         return f"{effective.get('host') or effective.get('hostaddr', '')}:{effective.get('port', '')}"
 
     @property
+    def each_server(self) -> list[Self]:
+        """Copies of the settings for each of the servers, whatever its role.
+
+        Example:
+            >>> [server.server for server in ConnectionSettings("host=a,b port=5432").each_server]
+            ['a:5432', 'b:5432']
+        """
+        effective = self._effective
+        names = [name for name in ("host", "hostaddr", "port") if effective.get(name)]
+        lists = {name: effective[name].split(",") for name in names}
+        copies = []
+        for number in range(max([1, *(len(values) for name, values in lists.items() if name != "port")])):
+            settings = copy(self)
+            # One port counts for all hosts.
+            own = {name: values[number if len(values) > 1 else 0] for name, values in lists.items()}
+            settings._parameters = self._parameters | own | {"target_session_attrs": "any"}
+            copies.append(settings)
+        return copies
+
+    @property
     def _effective(self) -> dict[str, str]:
         # Parameters override the environment and libpq's defaults.
         defaults = {

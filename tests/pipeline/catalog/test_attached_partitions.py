@@ -245,7 +245,8 @@ def test_partitions_that_change_during_their_load_reload_the_table(
     run(db18, tmp_path, RowCounter(**{moment: lambda: db18.execute(statements)}))
     run(db18, tmp_path)
     assert companion_differences(db18, tmp_path, COPIES, TableSettings()) == {}
-    assert load_name(tmp_path, "public/root") != load
+    # The rows of day1, which is dropped after the snapshot, are removed by its bounds.
+    assert (load_name(tmp_path, "public/root") == load) is ((statements, moment) == ("DROP TABLE day1", "meanwhile"))
 
 
 def test_many_partitions_attached_one_by_one_are_each_loaded_alone(db18: Database, tmp_path: Path) -> None:

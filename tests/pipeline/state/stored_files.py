@@ -68,6 +68,7 @@ FILES = {
     }""",
     "_logicalrep/reloads/public/t.json": '{"loads": [[1.5, "new table", 1]]}',
     "_logicalrep/buffered/public/t/0000000000000010-0000000000000000.parquet": "null",
+    "_logicalrep/lost_slots.json": '{"times": [1.5]}',
     "_logicalrep/paused.json": '{"since": "2026-01-01T00:00:00+00:00"}',
     "_logicalrep/requests/RANDOM.json": '{"skip": ["public", "t", "0/6"]}',
     "public/t/_removed.json": '{"version": 4, "removed": [[1.5, "part-1.parquet", 100]]}',

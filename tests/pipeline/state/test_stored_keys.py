@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,6 +34,7 @@ from logicalrep.pipeline.schema.stored_json import decode, parse_json, plain
 from logicalrep.pipeline.schema.table_facts import Evidence, PartitionBound, Skipped, TypePart
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.state.lost_slots import may_replace_slot
 from logicalrep.pipeline.state.past_states import archive_state, read_state
 from logicalrep.pipeline.state.requests import (
     RequestedPart,
@@ -154,6 +156,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
         buffer.save_pending_load(load)
     buffer.append("public/t", TableChanges(batches=[change_batch(relation(("id",)), [{"op": "truncate"}])]), Lsn(16))
     ReloadLimiter(storage).add("public/t", "new table")
+    assert may_replace_slot(storage)
     pause(storage)
     request_skip(storage, name, Lsn(6))
     removed = RemovedFiles(storage, "public/t")
@@ -186,6 +189,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     contents["_logicalrep/states/00000000000000000002.json"]["writer"] = "RANDOM"
     contents["_logicalrep/past/20260102T000000.000000Z.json"]["writer"] = "RANDOM"
     contents["_logicalrep/reloads/public/t.json"]["loads"][0][0] = 1.5
+    contents["_logicalrep/lost_slots.json"]["times"][0] = 1.5
     contents["_logicalrep/paused.json"]["since"] = "2026-01-01T00:00:00+00:00"
     assert contents == {path: json.loads(text) for path, text in FILES.items()}
 
@@ -270,13 +274,14 @@ def test_status_and_verify_print_their_keys() -> None:
     status = Status(
         slot="s", publication="p", is_running=True, lsn="0/20", lag_bytes=1, lag_seconds=2.0, retained_bytes=3,
         safe_wal_size=4, paused_since=None, lost=None, oldest_transaction="o", oldest_transaction_since=None,
-        load_snapshot=None, tables={"public.t": plain(TABLE_STATE)},
+        load_snapshot=None, standbys={"b:5432": True}, tables={"public.t": plain(TABLE_STATE)},
     )  # fmt: skip
     assert json.loads(json.dumps(status.to_json())) == json.loads(
         """{
           "slot": "s", "publication": "p", "is_running": true, "lsn": "0/20", "lag_bytes": 1, "lag_seconds": 2.0,
           "retained_bytes": 3, "safe_wal_size": 4, "paused_since": null, "lost": null, "oldest_transaction": "o",
-          "oldest_transaction_since": null, "load_snapshot": null, "tables": {"public.t": TABLE}
+          "oldest_transaction_since": null, "load_snapshot": null, "standbys": {"b:5432": true},
+          "tables": {"public.t": TABLE}
         }""".replace("TABLE", STORED_TABLE_STATE)
     )
     row = {"id": "1"}
@@ -304,3 +309,12 @@ def test_an_offset_of_spark_has_its_keys() -> None:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_bytes())
+
+
+def test_lost_slots_are_replaced_three_times_a_day(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    # The times of a day ago, and of a clock that was ahead, do not count.
+    storage.write(
+        "_logicalrep/lost_slots.json", json.dumps({"times": [time.time() - 86401, time.time() + 1000]}).encode()
+    )
+    assert [may_replace_slot(Storage(str(tmp_path))) for _ in range(4)] == [True, True, True, False]

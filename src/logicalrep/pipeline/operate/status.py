@@ -14,6 +14,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.server import query_oldest_load, query_oldest_writer
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_missing_wal
+from logicalrep.postgres.slots.standbys import query_standby_copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Status:
     """The start time of the pause, ISO 8601 in UTC; None if the destination is not paused."""
     lost: str | None
     """The reason why the slot is lost; None otherwise."""
+    standbys: dict[str, bool | None] | None
+    """Whether each standby in the DSN has a synchronized copy of the slot; None without a failover slot."""
     oldest_transaction: str | None
     """A text about the oldest open transaction that has written: WAL is retained from its start on; else None."""
     oldest_transaction_since: str | None
@@ -62,6 +65,7 @@ class Status:
             "safe_wal_size": self.safe_wal_size,
             "paused_since": self.paused_since,
             "lost": self.lost,
+            "standbys": self.standbys,
             "oldest_transaction": self.oldest_transaction,
             "oldest_transaction_since": self.oldest_transaction_since,
             "load_snapshot": self.load_snapshot,
@@ -94,6 +98,7 @@ def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
         safe_wal_size=None if slot is None else slot.safe_wal_size,
         paused_since=read_paused_since(storage),
         lost=_why_lost(slot, state),
+        standbys=query_standby_copies(settings, slot.name) if slot is not None and slot.failover else None,
         oldest_transaction=oldest,
         oldest_transaction_since=None if began is None else began.isoformat(),
         load_snapshot=None if load is None else load.isoformat(),

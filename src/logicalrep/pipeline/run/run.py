@@ -52,6 +52,7 @@ from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for
 from logicalrep.pipeline.run.setup import Prepared, naming_remedies, prepare, proven_before
 from logicalrep.pipeline.run.summary import RunSummary, SummaryObserver
 from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.state.lost_slots import may_replace_slot
 from logicalrep.pipeline.state.requests import PausedError, refuse_paused
 from logicalrep.pipeline.state.state import Identity, State, States
 from logicalrep.pipeline.storage.patience import Patience
@@ -65,8 +66,6 @@ from logicalrep_runtime.errors import LogicalRepError
 
 _MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
 """The number of engine failures, and the seconds within which they end the run."""
-_MOST_LOST_SLOTS, _LOST_SLOTS_WITHIN = 3, 86400.0
-"""The number of lost slots that a run replaces, and the seconds within which the next one ends the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +169,6 @@ def _serve(
             address = stack.enter_context(serve(settings.listen, observed.figures, pages, checks=checks))
             observer.on_event(PageServed(address))
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
-        lost: deque[float] = deque(maxlen=_MOST_LOST_SLOTS)
         while True:
             try:
                 follow(settings, storage, observer, observed, stop, start)
@@ -181,10 +179,9 @@ def _serve(
                     raise
                 observer.on_event(WarningIssued(f"{error.description}: replicate restarts it, and replication resumes"))
             except SlotError as error:
-                is_often = len(lost) == _MOST_LOST_SLOTS and time.monotonic() - lost[0] < _LOST_SLOTS_WITHIN
-                if stop.is_set() or error.code != "SLOT_LOST" or settings.on_lost_slot != "resync" or is_often:
+                is_replaceable = error.code == "SLOT_LOST" and settings.on_lost_slot == "resync"
+                if stop.is_set() or not is_replaceable or not may_replace_slot(storage):
                     raise
-                lost.append(time.monotonic())
                 slot, publication = settings.slot, settings.publication
                 resync(settings.connection, storage, (), new_slot=True, slot=slot, publication=publication)
                 text = f"the slot is {error.reason}: replicate creates a new slot and reloads all tables"

@@ -38,6 +38,7 @@ from logicalrep.postgres.slots.creating import keep_on_standbys
 from logicalrep.postgres.slots.errors import LostPositionError, SlotError
 from logicalrep.postgres.slots.positions import outside_wal_reason
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
+from logicalrep.postgres.slots.standbys import standby_warnings
 from logicalrep.postgres.snapshots import WRITERS_INTERVAL, run_and_report_waits
 from logicalrep.transactions.table_names import TableName, table_name
 from logicalrep_runtime.scalars import Lsn
@@ -152,7 +153,9 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
     def query() -> Requirements:
         with settings.connection.connect() as connection, _bound_lock_waits(connection):
             identity = _claim_identity(connection, settings, storage)
-            _find_slot(connection, identity, state)
+            slot = _find_slot(connection, identity, state)
+            is_failover = slot is not None and slot.failover
+            standbys = standby_warnings(settings.connection, connection, identity.slot) if is_failover else []
             plan, needs = query_plan(connection, identity.publication, settings), _needs(settings, identity)
             unmet = query_requirements(connection, plan, needs, is_first=not state.lsn)
             _refuse_catalog(
@@ -183,7 +186,12 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
                     sends_generated=plan.sends_generated,
                 )
                 stopping += [Finding(error.code, f"would stop the table: {error.description}") for error in unloadable]
-            return replace(unmet, findings=(*unmet.findings, *new), stopping=(*unmet.stopping, *known, *stopping))
+            return replace(
+                unmet,
+                findings=(*unmet.findings, *new),
+                stopping=(*unmet.stopping, *known, *stopping),
+                warnings=(*unmet.warnings, *standbys),
+            )
 
     return retry(query, _PATIENCE_OF_CHECK if settings.retry_timeout is None else settings.retry_timeout)
 

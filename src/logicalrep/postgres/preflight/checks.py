@@ -13,7 +13,7 @@ from logicalrep.postgres.publications import query_current_entries
 from logicalrep.postgres.server import Connection, newest_protocol, query_scalar, server_major
 from logicalrep.postgres.server_faults import loses_new_tables
 from logicalrep.postgres.slots.creating import create_slot
-from logicalrep.postgres.slots.slot import find_slot
+from logicalrep.postgres.slots.slot import find_slot, lost_slot_error
 
 RESTART = "-- Restart the server now."
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
@@ -217,11 +217,8 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             "that database, or make a slot in this one.",
         )
     if slot.lost is not None:
-        findings.add_error(
-            "SLOT_LOST",
-            f"Replication slot {name} is lost ({slot.lost}): drop it, make a new one, copy the tables again and start "
-            "with a new checkpoint.",
-        )
+        text = lost_slot_error(slot.name, slot.lost).description
+        findings.add_error("SLOT_LOST", f"{text[0].upper()}{text[1:]}.")
     if slot.active_pid is not None:
         findings.warnings.append(
             f"Replication slot {name} is in use by process {slot.active_pid}: the start waits a while for the slot. "

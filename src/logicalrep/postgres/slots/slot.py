@@ -174,15 +174,16 @@ def query_slot(connection: Connection, name: str) -> Slot:
             code="SLOT_MISSING",
         )
     if slot.lost is not None or slot.confirmed_flush_lsn is None:
-        reason = slot.lost or "it has no position"
-        error = SlotError(
-            f"replication slot {name!r} is lost ({reason}): drop it, make a new one, copy "
-            "the tables again and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer",
-            code="SLOT_LOST",
-        )
-        error.reason = reason
-        raise error
+        raise lost_slot_error(name, slot.lost or "it has no position")
     return slot if slot.timeline is None else replace(slot, timeline=query_beginning(connection, slot.timeline))
+
+
+def lost_slot_error(name: str, reason: str) -> SlotError:
+    error = SlotError.for_stream(
+        f"replication slot {name!r} is lost ({reason})", "drop it, make a new one", code="SLOT_LOST"
+    )
+    error.reason = reason
+    return error
 
 
 # The name of a WAL file has three numbers of eight digits: its timeline, the number of 4 GB, and the file's number in
