@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.errors import MissingRows
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables.failures import TableFailures
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError
 from logicalrep.postgres.server_faults import sends_defaults_as_null, sends_unlisted_columns
@@ -159,3 +162,26 @@ def test_which_servers_send_wrong_old_rows(version: str, expected: tuple[bool, b
     major, minor = map(int, version.split("."))
     connection: Any = SimpleNamespace(info=SimpleNamespace(server_version=major * 10000 + minor))
     assert (sends_defaults_as_null(connection), sends_unlisted_columns(connection)) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "text"), [(160001, ": PostgreSQL 16.1 may have sent old rows with NULL"), (160002, "")]
+)
+def test_missing_rows_are_explained_by_the_minor_version(version: int, text: str) -> None:
+    connection: Any = SimpleNamespace(info=SimpleNamespace(server_version=version))
+    table: Any = SimpleNamespace(
+        copy=SimpleNamespace(stored=SimpleNamespace(table=SimpleNamespace(has_whole_old=True))), oid=1
+    )
+    catalog: Any = SimpleNamespace(
+        run=lambda query: query(connection), refresh=lambda oids: SimpleNamespace(tables=dict[int, CatalogTable]())
+    )
+    reasons: list[str] = []
+    loads: Any = SimpleNamespace(load=lambda table, reason, partitions: reasons.append(reason))
+    unused: Any = None
+
+    def refuse() -> None:
+        raise MissingRows("1 of 1 updated or deleted rows are missing")
+
+    TableFailures(unused, loads, unused, catalog).run(table, refuse)
+    assert len(reasons) == 1
+    assert reasons[0].startswith(f"1 of 1 updated or deleted rows are missing{text}")

@@ -23,6 +23,19 @@ class OldRowsError(LogicalRepError, RuntimeError):
     code = "OLD_ROWS_INCOMPLETE"
 
 
+def query_old_rows_fault(connection: Connection) -> str | None:
+    """Return why old rows may be missing in a copy although no default is missing in the table's file; None otherwise.
+
+    VACUUM FULL and pg_repack store the default in each row, and leave no trace of old rows that were sent before.
+    """
+    if not sends_defaults_as_null(connection):
+        return None
+    return (
+        f"{version_text(connection)} may have sent old rows with NULL in place of the default of ADD COLUMN: upgrade "
+        "to 15.6, 16.2 or later"
+    )
+
+
 def query_incomplete_old_rows(
     connection: Connection,
     files: Mapping[int, list[tuple[int, int]]],

@@ -9,6 +9,7 @@ from typing import TypeVar
 from logicalrep.observe.events import ErrorCounted
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.lost_partitions import lost_oids
+from logicalrep.pipeline.catalog.old_rows import query_old_rows_fault
 from logicalrep.pipeline.catalog.proof import ATTACHED, reason_to_load
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.run_context import RunContext
@@ -46,8 +47,11 @@ class TableFailures:
 
     def _load_or_stop(self, table: Table, error: Exception) -> None:
         if isinstance(error, MissingRows):
-            partitions = self._query_unproven_partitions(table)
-            self.loads.load(table, ATTACHED if partitions else error.description, partitions)
+            partitions, reason = self._query_unproven_partitions(table), error.description
+            has_whole_old = table.copy is not None and table.copy.stored.table.has_whole_old
+            if has_whole_old and (fault := self.catalog.run(query_old_rows_fault)):
+                reason = f"{reason}: {fault}"
+            self.loads.load(table, ATTACHED if partitions else reason, partitions)
         elif isinstance(error, NeedsResync):
             self.loads.load(table, error.description)
         elif isinstance(error, DamagedError):
