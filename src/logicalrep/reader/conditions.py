@@ -1,4 +1,4 @@
-"""Conditions on rows, which also skip whole files."""
+"""Conditions on rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logicalrep.options.kinds import OptionError
-from logicalrep.pipeline.storage.data_files import DataFile
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -30,8 +29,8 @@ class Condition:
     """A comparison of a column with a value, or with several values for `in`. NULL satisfies no condition.
 
     Example:
-        >>> Condition.of(("day", ">=", date(2026, 11, 1)), schema).may_hold(file)
-        False
+        >>> Condition.of(("day", ">=", date(2026, 11, 1)), schema).expression
+        <pyarrow.compute.Expression (day >= 2026-11-01)>
     """
 
     column: str
@@ -82,22 +81,6 @@ class Condition:
     def compare(self, left_side: Any, right_side: Any) -> Any:
         """Return the comparison of two operands, such as columns of Spark, by an operator other than `in`."""
         return _OPERATORS[self.operator](left_side, right_side)
-
-    def may_hold(self, file: DataFile) -> bool:
-        """Return whether rows of a file may satisfy the condition, by the file's statistics."""
-        statistics = file.statistics
-        if self.column not in statistics.least or self.column not in statistics.greatest:
-            return statistics.nulls.get(self.column) != file.rows
-        least, greatest = statistics.least[self.column], statistics.greatest[self.column]
-        return any(_may_hold(self.operator, value.as_py(), least, greatest) for value in self.values)
-
-
-def _may_hold(sign: str, value: Any, least: Any, greatest: Any) -> bool:
-    if sign in ("<", "<="):
-        return bool(_OPERATORS[sign](least, value))
-    if sign in (">", ">="):
-        return bool(_OPERATORS[sign](greatest, value))
-    return sign == "!=" or bool(least <= value <= greatest)
 
 
 def _scalar(value: object, type_: pa.DataType, name: str) -> pa.Scalar:

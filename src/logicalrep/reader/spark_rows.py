@@ -23,9 +23,12 @@ _AT_ONCE = 8
 """The most files whose schemas are read in parallel."""
 
 
-def read_spark_rows(spark: SparkSession, stored: StoredTable) -> DataFrame:
-    """Executors read the files, the driver their schemas, for earlier names. Raises DamagedError, StorageError."""
-    schema, files = stored.table.stored, list(stored.files.values())
+def read_spark_rows(spark: SparkSession, stored: StoredTable, files: list[DataFile]) -> DataFrame:
+    """Return the rows of files of a table. The executors read the rows, the driver the schemas, for earlier names.
+
+    Raises DamagedError, StorageError.
+    """
+    schema = stored.table.stored
     if all(field_id(field) is None for field in schema):
         return _read(spark, stored, files, _spark_schema(schema))
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="logicalrep-read") as pool:

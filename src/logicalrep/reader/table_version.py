@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import islice
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, reduce
+from operator import and_
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
 
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
-from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep.reader.conditions import Condition
 from logicalrep.reader.errors import ReadError
+from logicalrep.reader.scan import Scan, matching_files
 from logicalrep_runtime.scalars import Lsn
 
 if TYPE_CHECKING:
@@ -27,20 +28,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_AHEAD = 4
-"""The most files that are read in parallel and held in memory."""
+_UNREADABLE = ds.FileSystemDataset(
+    [ds.ParquetFileFormat().make_fragment("/TableVersion is read by its own methods", LocalFileSystem())],
+    pa.schema([]),
+    ds.ParquetFileFormat(),
+    LocalFileSystem(),
+)
+"""What Arrow's own code finds in a TableVersion if it does not call its methods: an error, never rows."""
 
 
 @dataclass(frozen=True)
-class TableVersion:
+class TableVersion(ds.UnionDataset):  # type: ignore[misc]
     """A version of a stored table: its rows and columns at the time of the version.
 
-    It implements Arrow's C stream interface and can be read repeatedly: DuckDB, Polars and pyarrow accept it directly.
-    It reads files when you request rows, a few at a time. `logicalrep.read` and `logicalrep.at` return it.
+    It is a dataset of pyarrow: DuckDB, Polars, pyarrow and pandas accept it, and read only the columns and the files
+    that a query needs. It reads files when you request rows, a few at a time, as often as you request them.
+    `logicalrep.read` and `logicalrep.at` return it.
 
     Example:
         >>> orders = logicalrep.read("lake", "public.orders")
-        >>> duckdb.sql("SELECT sum(price) FROM orders")
+        >>> duckdb.sql("SELECT sum(price) FROM orders WHERE day >= '2026-11-01'")
+        >>> orders.lazy().filter(polars.col("price") > 10).select("id").collect()
         >>> orders.select(["id", "price"], where=[("day", ">=", date(2026, 11, 1))]).pandas()
     """
 
@@ -60,6 +68,12 @@ class TableVersion:
     """The columns to read; None for all."""
     where: tuple[Condition, ...] = ()
     """The conditions that all read rows satisfy."""
+
+    def __post_init__(self) -> None:
+        super().__init__(pa.schema([]), [_UNREADABLE])
+
+    def __reduce__(self) -> tuple[type[TableVersion], tuple[object, ...]]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def storage(self) -> Storage:
@@ -106,7 +120,34 @@ class TableVersion:
             ReadError: files of the version have been removed.
             StorageError: the destination cannot be read.
         """
-        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
+        return self.scanner().to_reader()
+
+    def scanner(
+        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **options: object
+    ) -> Scan:
+        """Return a scan of columns and rows, as pyarrow's datasets do; DuckDB and Polars call it with their queries.
+
+        Args:
+            columns: the names of the columns to read; None for the current columns.
+            filter: a condition of pyarrow that all rows must satisfy, in addition to the current conditions. Files
+                without such rows are not opened.
+            options: options of pyarrow's scanners, which change no rows and are ignored.
+
+        Raises:
+            OptionError: a column does not exist.
+            ReadError: the version has been removed.
+
+        Example:
+            >>> orders.scanner(["id"], pc.field("price") > 10).to_table()
+        """
+        selected = self if columns is None else self.select(columns)
+        condition = self._condition if filter is None or self._condition is None else self._condition & filter
+        return Scan(self._stored, selected.schema, filter if condition is None else condition, self._version_gone)
+
+    def _refuse(self, *arguments: object, **named: object) -> NoReturn:
+        raise NotImplementedError("a TableVersion has no plan of pyarrow: call this on the table of to_table(…)")
+
+    filter = get_fragments = join = join_asof = replace_schema = sort_by = _refuse
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the rows as a new stream in Arrow's C stream interface, which other libraries read."""
@@ -115,6 +156,12 @@ class TableVersion:
     def arrow(self) -> pa.Table:
         """Return all rows in memory as an Arrow table. Raises the errors of `batches`."""
         return self.batches().read_all()
+
+    def lazy(self) -> polars.LazyFrame:
+        """Return the rows as a LazyFrame of Polars, which reads the columns and files that its query needs."""
+        import polars
+
+        return polars.scan_pyarrow_dataset(self)
 
     def polars(self) -> polars.DataFrame:
         """Return all rows in memory as a DataFrame of Polars. Raises the errors of `batches`."""
@@ -161,7 +208,7 @@ class TableVersion:
 
         stored = self._stored
         try:
-            rows = read_spark_rows(session or start_session(), stored)
+            rows = read_spark_rows(session or start_session(), stored, matching_files(stored, self._condition))
         except DamagedError as error:
             raise self._version_gone(error.description) from None
         for condition in self.where:
@@ -170,6 +217,10 @@ class TableVersion:
                 spark_column.isin(values) if condition.operator == "in" else condition.compare(spark_column, values[0])
             )
         return rows if self.columns is None else rows.select(*map(column, self.columns))
+
+    @property
+    def _condition(self) -> pc.Expression | None:
+        return reduce(and_, [condition.expression for condition in self.where]) if self.where else None
 
     @cached_property
     def _stored(self) -> StoredTable:
@@ -184,32 +235,6 @@ class TableVersion:
                 "the table was restored to an earlier state, and another commit has its number now"
             )
         return stored
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        files = [
-            file for file in self._stored.files.values() if all(condition.may_hold(file) for condition in self.where)
-        ]
-        pool = ThreadPoolExecutor(_AHEAD, thread_name_prefix="logicalrep-read")
-        try:
-            waiting = iter(files)
-            reading = deque(pool.submit(self._read, file) for file in islice(waiting, _AHEAD))
-            while reading:
-                rows = reading.popleft().result()
-                reading.extend(pool.submit(self._read, file) for file in islice(waiting, 1))
-                yield from rows.to_batches()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    def _read(self, file: DataFile) -> pa.Table:
-        names = self.schema.names
-        needed = list(dict.fromkeys([*names, *(condition.column for condition in self.where)]))
-        try:
-            rows = read_rows(self.storage, self.folder, file, self._stored.table.stored, needed)
-        except DamagedError as error:
-            raise self._version_gone(error.description) from None
-        for condition in self.where:
-            rows = rows.filter(condition.expression)
-        return rows.select(names)
 
     def _version_gone(self, reason: str) -> ReadError:
         return ReadError(
