@@ -163,7 +163,7 @@ def test_the_start_and_loads_are_never_silent_for_long(clock: list[float]) -> No
         "still reading the catalog, 15 s",
         "still reading the catalog, 35 s",
         "resuming 2 tables from 1/0",
-        "public.t0, public.t1, public.t2: load needed: new table",
+        "public.t0, public.t1, public.t2: load needed: new table; replicate loads the rows, no action needed",
         "0 of 3 tables loaded",
         "public.t0: 600,000 of about 2,000,000 rows, 30 %",
         "0 of 3 tables loaded, 0.6 of 6.0 million rows",

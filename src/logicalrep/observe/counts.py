@@ -33,6 +33,8 @@ from logicalrep_runtime.scalars import Lsn
 _SAMPLES = 4320
 """Six hours of samples."""
 _MESSAGES = 30
+_REFUSALS = ("CONNECTION_REFUSED", "PASSWORD_MISSING", "PASSWORD_COMMAND")
+"""The codes of waits that seldom end without a person."""
 _WAIT_VALID = 150.0
 """The seconds until a wait that was not reported again counts as over."""
 
@@ -52,8 +54,8 @@ class Message:
     text: str
     is_waiting: bool
     """Whether it is a wait, which the run reports at least once a minute."""
-    is_error: bool = False
-    """Whether a person has to do something."""
+    problem: str | None = None
+    """The problem that a person has to solve; None if nobody has to do anything at once."""
 
 
 class Stopwatch:
@@ -120,8 +122,7 @@ class Observed(Observer):
                     messages = [message for message in self._messages if message.text != text]
                     if not isinstance(event, WarningSolved):
                         is_waiting = isinstance(event, WaitReported | DestinationFailing)
-                        is_error = isinstance(event, DestinationFailing)
-                        messages.append(Message(time.time(), text, is_waiting, is_error))
+                        messages.append(Message(time.time(), text, is_waiting, _problem(event)))
                     self._messages = deque(messages, maxlen=_MESSAGES)
 
     def sample(self, slot: Slot) -> None:
@@ -204,3 +205,10 @@ class Observed(Observer):
                 for message in reversed(self._messages)
                 if not message.is_waiting or time_now - message.time < _WAIT_VALID
             ]
+
+
+def _problem(event: WaitReported | DestinationFailing | WarningIssued) -> str | None:
+    if isinstance(event, DestinationFailing):
+        return "the destination cannot be written"
+    is_refused = isinstance(event, WaitReported) and any(f"[{code}]" in event.text for code in _REFUSALS)
+    return "the server refuses the connection" if is_refused else None

@@ -136,7 +136,7 @@ class LoadsNeeded(RunEvent):
     reason: str
 
     def line(self) -> str:
-        return f"{listed(self.tables)}: load needed: {self.reason}"
+        return f"{listed(self.tables)}: load needed: {self.reason}; replicate loads the rows, no action needed"
 
     def record(self) -> tuple[str, Mapping[str, Value]]:
         return "load needed", {"table": listed(self.tables), "tables": len(self.tables), "reason": self.reason}
@@ -232,7 +232,7 @@ class SchemaChanged(RunEvent):
     changes: Sequence[str]
 
     def line(self) -> str:
-        return f"{self.table}: {'; '.join(self.changes)}"
+        return f"{self.table}: {'; '.join(self.changes)}: replication continues, no action needed"
 
     def record(self) -> tuple[str, Mapping[str, Value]]:
         return "schema changed", {"table": str(self.table), "changes": "; ".join(self.changes)}

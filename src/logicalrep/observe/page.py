@@ -197,9 +197,9 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
 def _needed_actions(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     """Return the section of what a person has to do; it comes first."""
     rows = [
-        _message_row(f'<b class="bad">the destination cannot be written</b><br>{as_text(message.text)}', message.text)
+        _message_row(f'<b class="bad">{message.problem}</b><br>{as_text(message.text)}', message.text)
         for message in observed.all_messages()
-        if message.is_error
+        if message.problem is not None
     ]
     return _messages_section("Action needed", [*rows, *_table_errors(tables, "is stopped", is_stopped=True)])
 
@@ -208,7 +208,7 @@ def _messages(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     rows = [
         _message_row(f"<small>{clock_text(message.time)} UTC</small><br>{as_text(message.text)}", message.text)
         for message in observed.all_messages()
-        if not message.is_error
+        if message.problem is None
     ]
     waiting = _table_errors(tables, "waits for its reload", is_stopped=False)
     return _messages_section("Warnings and waits", [*waiting, *rows])

@@ -56,7 +56,7 @@ class Wait:
         self._say, self._say_end = say or _log.warning, say_end or say or _log.warning
         self._interval = interval
         self._lock = threading.Lock()
-        self._reported_at = -math.inf
+        self._reported_at: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -76,21 +76,21 @@ class Wait:
         if self.is_over:
             raise Ended
 
-    def say(self, describe: Callable[[], str]) -> None:
-        """Report the line that `describe` returns, unless `interval` has not passed since the last line."""
+    def say(self, describe: Callable[[], str], kind: str = "") -> None:
+        """Report the line that `describe` returns, unless `interval` has not passed since the last line of the kind."""
         with self._lock:
             moment = time.monotonic()
-            if moment - self._reported_at < self._interval:
+            if moment - self._reported_at.get(kind, -math.inf) < self._interval:
                 return
-            self._reported_at = moment
+            self._reported_at[kind] = moment
         self._say(describe())
 
     def end(self, text: str) -> None:
         """Report the end of failures if they were reported; the next failure is reported at once."""
         with self._lock:
-            if self._reported_at == -math.inf:
+            if not self._reported_at:
                 return
-            self._reported_at = -math.inf
+            self._reported_at.clear()
         self._say_end(text)
 
 
@@ -102,7 +102,7 @@ class Retries:
 
     def record_success(self) -> None:
         if self._first is not None:
-            self._wait.end(f"the server answers again, after {self.lasted:.0f} s")
+            self._wait.end(f"the server answers again, after {self.lasted:.0f} s: reading resumes, no action needed")
         self._reset()
 
     def _reset(self) -> None:
@@ -134,8 +134,9 @@ class Retries:
         patience = _patience(error)
         if patience and self._wait.seconds:
             lasted = f" for {self.lasted:.0f} s" if self.lasted >= 1 else ""
-            text = f"the server cannot be reached{lasted}, trying again: {' '.join(str(error).split())}"
-            self._wait.say(lambda: text)
+            is_refused = isinstance(error, ConnectError) and error.code != ConnectError.code
+            text = _refused_text(error, lasted) if is_refused else _away_text(error, lasted)
+            self._wait.say(lambda: text, "refused" if is_refused else "away")
         if self.wait(patience):
             return
         if isinstance(error, ConnectError):
@@ -156,6 +157,20 @@ def retry(action: Callable[[], _Result], wait: Wait | float, failed: Callable[[]
         except TRANSIENT as error:
             failed()
             retries.wait_or_raise(error)
+
+
+def _away_text(error: psycopg.Error, lasted: str) -> str:
+    return (
+        f"the server cannot be reached{lasted}, trying again: {' '.join(str(error).split())}; no change is lost: start "
+        "the server if it does not restart by itself"
+    )
+
+
+def _refused_text(error: psycopg.Error, lasted: str) -> str:
+    return (
+        f"the server refuses the connection{lasted}, trying again: {' '.join(str(error).split())}; no change is lost: "
+        "correct the role's password or rights at the server, or restart with the new password"
+    )
 
 
 def _patience(error: psycopg.Error) -> float:

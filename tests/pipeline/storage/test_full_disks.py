@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,45 +21,17 @@ from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History
 from tests.pipeline.replicating import TABLES, replicate_meanwhile
+from tests.pipeline.storage.disks import fill, read_only, small_disk
 from tests.pipeline.stored import APP, new_log, rows_at
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
 
-def mount(*arguments: str) -> None:
-    done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"mounting is not allowed: {done.stderr.strip()}")
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of two megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount("-t", "tmpfs", "-o", "size=2m", "none", str(folder))
-    try:
+    with small_disk(tmp_path / "disk") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-@contextlib.contextmanager
-def read_only(disk: Path) -> Iterator[None]:
-    mount("-o", "remount,ro", str(disk))
-    try:
-        yield
-    finally:
-        mount("-o", "remount,rw", str(disk))
-
-
-def fill(disk: Path) -> Path:
-    """Leave no room, also no rest of a block."""
-    path = disk / "filling"
-    with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
-        while file.write(b"x" * 4096):
-            pass
-    return path
 
 
 def test_a_full_disk_leaves_the_last_version_and_no_rests(disk: Path) -> None:

@@ -25,6 +25,12 @@ class Lines(Observer):
                 self.errors.append(kind)
 
 
+_FAILING = (
+    "[STORAGE_NOT_WRITABLE] no space; replicate retries, and the slot retains 5 MiB: free space at the destination, or "
+    "repair the access to it; no restart is needed"
+)
+
+
 class Stop(threading.Event):
     """An event in whose waits no time passes."""
 
@@ -45,7 +51,7 @@ def test_two_outages_within_a_minute_are_one_line_and_all_failures_are_counted()
     assert patience.run(fail_first) == "written"
     failures[0] = 2
     assert patience.run(fail_first) == "written"
-    assert lines.lines == ["[STORAGE_NOT_WRITABLE] no space; the slot retains 5 MiB"]
+    assert lines.lines == [_FAILING]
     assert lines.errors == ["destination"] * 4
     stop.set()
     failures[0] = 1
@@ -73,10 +79,9 @@ def test_failures_that_last_are_an_error_and_their_end_is_reported() -> None:
             raise StorageError("no space")
 
     patience.run(fail_first)
-    text = "[STORAGE_NOT_WRITABLE] no space; the slot retains 5 MiB"
     assert observer.events == [
-        DestinationFailing(text, is_first=True),
-        DestinationFailing(text, is_first=False),
+        DestinationFailing(_FAILING, is_first=True),
+        DestinationFailing(_FAILING, is_first=False),
         WaitEnded("the destination can be written again: replication resumes"),
     ]
     patience.run(fail_first)

@@ -64,4 +64,7 @@ class Patience(Wait):
         self._observer.on_event(DestinationFailing(text, is_first=False) if is_failing else WaitReported(text))
 
     def _describe(self, error: StorageError) -> str:
-        return f"{error}; {self._retained()}"
+        return (
+            f"{error}; replicate retries, and {self._retained()}: free space at the destination, or repair the access "
+            "to it; no restart is needed"
+        )
