@@ -56,9 +56,9 @@ _LATE = {
 def __dir__() -> list[str]:
     from logicalrep.options.extras import find_missing
 
-    # `help` reads every name.
+    # Completion lists these names, and `help` reads each of them.
     missing = {name for name, (_, _, libraries) in _LATE.items() if find_missing(libraries) is not None}
-    return sorted({*globals(), *__all__} - missing)
+    return sorted({*__all__} - missing)
 
 
 def __getattr__(name: str) -> object:

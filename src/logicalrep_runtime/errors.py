@@ -13,6 +13,14 @@ class LogicalRepError(Exception):
 
     The text begins with the error's code, as in `[SLOT_LOST] replication slot 'x' is lost …`, as often only an error's
     text reaches another process, for example in Spark. `docs/reference/errors.md` lists the codes.
+
+    Example:
+        >>> from logicalrep import LogicalRepError, v1
+        >>> try:
+        ...     v1.parse(b"B123")
+        ... except LogicalRepError as error:
+        ...     print(error.code)
+        DECODE_ERROR
     """
 
     code = "LOGICALREP"
@@ -37,6 +45,14 @@ class DecodeError(LogicalRepError, ValueError):
 
     The text names the message and field of the first fault, its offset, the expected and the actual value. The code is
     not part of the text, only an attribute.
+
+    Example:
+        >>> from logicalrep import DecodeError, v1
+        >>> try:
+        ...     v1.parse(b"B123")
+        ... except DecodeError as error:
+        ...     print(error.field, error.offset, error.expected)
+        final_lsn 1 8 bytes
     """
 
     code = "DECODE_ERROR"
@@ -63,7 +79,16 @@ class DecodeError(LogicalRepError, ValueError):
 
 
 class EncodeError(LogicalRepError, ValueError):
-    """A message that cannot be encoded. The text names the attribute, the values that fit, and the actual value."""
+    """A message that cannot be encoded. The text names the attribute, the values that fit, and the actual value.
+
+    Example:
+        >>> from logicalrep import EncodeError, Lsn, v1
+        >>> try:
+        ...     v1.Origin(origin_lsn=Lsn(1), name="a\\0b").build()
+        ... except EncodeError as error:
+        ...     print(error.field)
+        name
+    """
 
     code = "ENCODE_ERROR"
 

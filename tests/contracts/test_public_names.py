@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import functools
 import importlib
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+from tests.conftest import ROOT
 
 PACKAGES = [
     "logicalrep",
@@ -26,6 +31,14 @@ PACKAGES = [
     "logicalrep_protocol",
     "logicalrep_protocol.columnar",
 ]
+
+EXEMPLIFIED = ["logicalrep", "logicalrep.arrow", "logicalrep.spark", "logicalrep_protocol"]
+"""The packages whose names all have an example that a test runs."""
+TESTED_BY = {
+    "logicalrep.spark.acknowledge": "tests/spark/test_acknowledge.py",
+    "logicalrep.spark.snapshot": "tests/spark/test_snapshot.py",
+}
+"""The tests of names whose examples need Spark and a server."""
 
 
 def _public(package: str) -> Iterator[tuple[str, Any]]:
@@ -75,6 +88,46 @@ def test_what_is_public_is_explained(package: str) -> None:
                 if not inspect.getdoc(code)
             ]
     assert lacking == []
+
+
+@functools.cache
+def _names_in_examples() -> frozenset[str]:
+    """Return the words of the programs that tests run: blocks of pages with the path of their test, and examples."""
+    pages = [ROOT / "README.md", ROOT / "codegen" / "README.md", *(ROOT / "docs").rglob("*.md")]
+    block = re.compile(r"^<!-- test: .* -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    texts = [text for page in pages for text in block.findall(page.read_text("utf-8"))]
+    texts += [path.read_text("utf-8") for path in (ROOT / "examples").rglob("*.py")]
+    return frozenset(re.findall(r"\w+", "\n".join(texts)))
+
+
+@pytest.mark.parametrize("package", EXEMPLIFIED)
+def test_a_test_runs_an_example_of_each_name(package: str) -> None:
+    """A name without a program that uses it runs the example of its docstring here."""
+    pytest.importorskip("pyspark")
+    module, runner = importlib.import_module(package), doctest.DocTestRunner(verbose=False)
+    names = {name: getattr(module, name) for name in module.__all__}
+    lacking = []
+    for name, member in _public(package):
+        if name in _names_in_examples():
+            continue
+        if path := TESTED_BY.get(f"{package}.{name}"):
+            assert f"{name}(" in (ROOT / path).read_text("utf-8"), path
+            continue
+        own = vars(importlib.import_module(member.__module__))
+        tests = doctest.DocTestFinder(recurse=False).find(member, name, globs={**own, **names})
+        results = [runner.run(test) for test in tests if test.examples]
+        if not results or any(result.failed for result in results):
+            lacking.append(name)
+    assert lacking == [], "give each an example in its docstring, or use it in a program of a page"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_completion_lists_each_name(package: str) -> None:
+    pytest.importorskip("pyspark")
+    module = importlib.import_module(package)
+    assert {*module.__all__} <= {*dir(module)}, "names that are imported late need __dir__"
+    if "__dir__" in vars(module):
+        assert dir(module) == sorted(module.__all__)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

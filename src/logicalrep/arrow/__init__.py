@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["RowForm", "committed_batches", "feed_form", "table_form"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> object:
     # Compiled loops take a moment to load, which is spared to importers of a single module.
     if name in __all__:

@@ -65,7 +65,12 @@ class TableForm:
 
 @dataclass(frozen=True, kw_only=True)
 class RowForm:
-    """The form and the size of record batches; create it with `feed_form` or `table_form`."""
+    """The form and the size of record batches; create it with `feed_form` or `table_form`.
+
+    Example:
+        >>> feed_form(memory_limit=1 << 20).memory_limit
+        1048576
+    """
 
     schema: pa.Schema
     """The schema of the record batches."""

@@ -29,7 +29,9 @@ def takes(
 
         @functools.wraps(function)
         def call(*args: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-            __tracebackhide__ = True  # IPython ends the traceback at the caller's line.
+            # Python's tracebacks have the frame of the function that raises, and an error cannot leave it out. IPython
+            # and pytest end the traceback at the caller's line.
+            __tracebackhide__ = True
             try:
                 signature.bind(*args, **named)
             except TypeError as error:

@@ -145,6 +145,7 @@ class TableVersion(ds.UnionDataset):  # type: ignore[misc]
         return Scan(self._stored, selected.schema, filter if condition is None else condition, self._version_gone)
 
     def _refuse(self, *arguments: object, **named: object) -> NoReturn:
+        """Raise NotImplementedError: call this method of pyarrow's datasets on the table of `to_table`."""
         raise NotImplementedError("a TableVersion has no plan of pyarrow: call this on the table of to_table(…)")
 
     filter = get_fragments = join = join_asof = replace_schema = sort_by = _refuse

@@ -24,10 +24,11 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
         OptionError: an option is unknown, missing or invalid.
         PreflightError: the server, the slot or the publication does not meet a requirement.
 
+    `register` makes it known to a session, for `spark.readStream.format("logicalrep")`.
+
     Example:
-        >>> options = {"dsn": "host=db.example.org dbname=shop user=replicator", "slot": "spark", "publication":
-        "shop"}
-        >>> changes = register(spark).readStream.format("logicalrep").options(**options, create_slot="true").load()
+        >>> LogicalRepDataSource({"path": "changes.capture"}).schema().names[:3]
+        ['op', 'schema', 'table']
     """
 
     @classmethod

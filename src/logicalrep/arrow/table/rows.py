@@ -49,7 +49,19 @@ def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> 
         SchemaMismatchError: a column has a name that the form uses itself.
 
     Example:
-        >>> form = table_form(published_relation(connection, "public.orders"), TypeCatalog(), feed_form())
+        >>> from logicalrep import v1
+        >>> from logicalrep.transactions.relations import TableDescription
+        >>> columns = (v1.Column(flags=1, name="id", type_id=23, type_modifier=-1),)
+        >>> orders = TableDescription(
+        ...     relation_id=1,
+        ...     schema="public",
+        ...     name="orders",
+        ...     replica_identity=v1.ReplicaIdentity.DEFAULT,
+        ...     columns=columns,
+        ...     types=(None,),
+        ... )
+        >>> table_form(orders, TypeCatalog(), feed_form()).schema.names[:2]
+        ['id', '_change_type']
     """
     columns = own_columns(table, catalog=catalog)
     own = [pa.field(column.name, column.type.arrow_type(for_spark=True)) for column in columns]
