@@ -450,11 +450,12 @@ def _altered(value: Any, layouts: dict[str, Any], facts: Mapping[str, Any], draw
     name = draw.choice(names)
     old = values[name]
     if dataclasses.is_dataclass(old) and draw.random() < 0.7:
-        new = _altered(old, layouts, {}, draw)
+        if (new := _altered(old, layouts, {}, draw)) is None:
+            return None
     else:
         odd = next((odd for kind, odd in _ODD if isinstance(old, kind)), [None, 5, "x", b"x"])
         new = draw.choice([other for other in odd if other is not None or conditions.get(name) not in facts])
-    return None if new is None and dataclasses.is_dataclass(old) and old is new else type(value)(**values | {name: new})
+    return type(value)(**values | {name: new})
 
 
 def _same_types(actual: Any, wanted: Any) -> bool:
