@@ -83,10 +83,10 @@ PostgreSQL 18 under load -> logicalrep replicate --engine spark, killed in the m
 Spark SQL over the tables, and spark.readStream.format("logicalrep") in micro-batches on Spark {spark_version}
 
 Next:
-  logicalrep check --dsn postgresql://USER@HOST/DATABASE --to ./lake              # what your server lacks; --print-sql prints SQL for it
+  logicalrep check --dsn postgresql://USER@HOST/DATABASE --to ./lake    # what your server lacks
   logicalrep replicate --dsn postgresql://USER@HOST/DATABASE --to ./lake --listen 8080
-  docs/how-to/spark.md                                                            # streams, MERGE, clusters
-  make regen; make reference                                                      # the codecs, and every message""")
+  docs/how-to/spark.md                                                  # streams, MERGE, clusters
+  make regen; make reference                                            # the codecs, and every message""")
         return code
 
 

@@ -60,7 +60,9 @@ class LinePrinter(Observer):
     def wait_for(self, cause: str) -> None:
         """Wait for a line with all parts, and forget the lines before."""
         try:
-            eventually(lambda: any(all(part in line for part in LINES[cause]) for line in list(self.lines)), seconds=120)
+            eventually(
+                lambda: any(all(part in line for part in LINES[cause]) for line in list(self.lines)), seconds=120
+            )
         except AssertionError:
             pytest.fail(f"no line about {cause}, but {self.lines}")
         self.lines.clear()

@@ -45,7 +45,9 @@ def _imported(program: str) -> set[str]:
             modules |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             modules.add(node.module.partition(".")[0])
-    return modules - sys.stdlib_module_names - {path.name for path in (ROOT / "src").iterdir()} - {"logicalrep_protocol"}
+    return (
+        modules - sys.stdlib_module_names - {path.name for path in (ROOT / "src").iterdir()} - {"logicalrep_protocol"}
+    )
 
 
 @pytest.mark.parametrize("page", INSTALLING)
