@@ -164,36 +164,51 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
                 state,
                 [table for table in (*plan.tables, *plan.tables_to_add) if plan.includes(table)],
             )
-            tables = (*plan.tables, *plan.tables_to_add)
-            mistakes = _query_mistakes(connection, plan, needs, settings, storage, tables)
-            new, known = (
-                [Finding("CONFIG_INVALID", line) for line in lines] for lines in (mistakes.new, mistakes.known)
-            )
-            standings = {table_name(name): table.state for name, table in state.tables.items()}
-            stopping = [
-                Finding("TABLES_STOPPED", f"{name} is stopped: {table.error}")
-                for name, table in state.tables.items()
-                if table.state is Standing.STOPPED and plan.includes(table_name(name))
-            ]
-            # With a mistake in its settings, a table would be reported twice.
-            if not new and not known:
-                unloadable = query_unloadable(
-                    connection,
-                    [table for table in tables if plan.includes(table) and standings.get(table) != Standing.STOPPED],
-                    needs.publications,
-                    settings.of,
-                    following=[table for table, standing in standings.items() if standing is Standing.FOLLOWING],
-                    sends_generated=plan.sends_generated,
-                )
-                stopping += [Finding(error.code, f"would stop the table: {error.description}") for error in unloadable]
+            mistakes = _query_mistakes(connection, plan, needs, settings, storage, (*plan.tables, *plan.tables_to_add))
+            stopping = _query_stopping(connection, plan, needs, settings, state, mistakes)
             return replace(
                 unmet,
-                findings=(*unmet.findings, *new),
-                stopping=(*unmet.stopping, *known, *stopping),
+                findings=(*unmet.findings, *(Finding("CONFIG_INVALID", mistake) for mistake in mistakes.new)),
+                stopping=(*unmet.stopping, *stopping),
                 warnings=(*unmet.warnings, *standbys),
             )
 
     return retry(query, _PATIENCE_OF_CHECK if settings.retry_timeout is None else settings.retry_timeout)
+
+
+def _query_stopping(
+    connection: Connection,
+    plan: PublicationPlan,
+    needs: Needs,
+    settings: ReplicateSettings,
+    state: State,
+    mistakes: Mistakes,
+) -> list[Finding]:
+    """Return a finding for each table that is stopped, or that a run would stop."""
+    findings = [Finding("CONFIG_INVALID", mistake) for mistake in mistakes.known]
+    standings = {table_name(name): table.state for name, table in state.tables.items()}
+    findings += [
+        Finding("TABLES_STOPPED", f"{name} is stopped: {table.error}")
+        for name, table in state.tables.items()
+        if table.state is Standing.STOPPED and plan.includes(table_name(name))
+    ]
+    # With a mistake in its settings, a table would be reported twice.
+    if mistakes.new or mistakes.known:
+        return findings
+    tables = [
+        table
+        for table in (*plan.tables, *plan.tables_to_add)
+        if plan.includes(table) and standings.get(table) is not Standing.STOPPED
+    ]
+    errors = query_unloadable(
+        connection,
+        tables,
+        needs.publications,
+        settings.of,
+        following=[table for table, standing in standings.items() if standing is Standing.FOLLOWING],
+        sends_generated=plan.sends_generated,
+    )
+    return findings + [Finding(error.code, f"would stop the table: {error.description}") for error in errors]
 
 
 def _query_mistakes(
