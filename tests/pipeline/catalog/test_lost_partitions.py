@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.companions import ALL_COMPANIONS, companion_differences
+from tests.pipeline.kills import Killed, Kills
 from tests.pipeline.observed_loads import RowCounter
 from tests.pipeline.reading import load_name
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
@@ -199,3 +202,40 @@ def test_a_partition_that_is_being_detached_is_lost_at_once(db18: Database, tmp_
         expect_no_reload(db18, tmp_path, load, observer, TableSettings())
     db18.execute("ALTER TABLE root DETACH PARTITION p1 FINALIZE")
     assert run(db18, tmp_path).names == []
+
+
+@pytest.mark.thorough
+def test_kills_at_each_write_remove_the_rows_and_lose_none(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process after another is killed at its first write, then at its second, and so on; rows change meanwhile."""
+    load = prepare(db18, tmp_path, table_settings=TableSettings(deletes="soft"))
+    db18.execute("DROP TABLE p1")
+
+    def change(number: int) -> None:
+        db18.execute(
+            f"INSERT INTO root SELECT {number} * 1000 + i, '2026-01-01', 'new' FROM generate_series(1, 20) AS i",
+            f"DELETE FROM root WHERE id = {number} * 1000 - 990",
+            f"UPDATE root SET v = 'changed {number}' WHERE id % 50 = 1",
+        )
+
+    observers = []
+    with monkeypatch.context() as patch:
+        kills = Kills(patch)
+        for write in count(1):
+            kills.at(write)
+            if write % 3 == 0:
+                change(write)
+            observers.append(RowCounter(meanwhile=partial(change, write + 100)))
+            try:
+                run(db18, tmp_path, observers[-1], table_settings=TableSettings(deletes="soft"))
+                break
+            except Killed:
+                continue
+    assert sum("root" in observer.names for observer in observers) > 3
+    run(db18, tmp_path, table_settings=TableSettings(deletes="soft"))
+    assert (
+        companion_differences(db18, tmp_path, ["public.root"], TableSettings(deletes="soft"), counts_versions=False)
+        == {}
+    )
+    assert load_name(tmp_path, "public/root") == load
