@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,26 +15,10 @@ import logicalrep
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
+from tests.pipeline.formats.damaging import changed_json
 from tests.pipeline.formats.iceberg.tables import delete, insert
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, new_stored
 from tests.reader.destinations import write_identity, write_states
-
-_VALUES: tuple[Any, ...] = (
-    None, True, -1, 0, 1 << 62, 1 << 70, 10**400, 1.5, float("nan"), float("-inf"), "", "x", "..", "/etc", "\0", "\ud800", [], [[]],
-    {}, {"": None}, "9" * 5000, "0/0", "2026-01-01",
-)  # fmt: skip
-
-
-def changed_json(value: Any, chance: random.Random) -> Any:
-    """Return a value of JSON with something else in one place."""
-    if isinstance(value, dict) and value and chance.random() < 0.9:
-        name = chance.choice(sorted(value))
-        remaining = {key: content for key, content in value.items() if key != name}
-        return remaining if chance.random() < 0.15 else value | {name: changed_json(value[name], chance)}
-    if isinstance(value, list) and value and chance.random() < 0.9:
-        index = chance.randrange(len(value))
-        return [*value[:index], changed_json(value[index], chance), *value[index + 1 :]]
-    return chance.choice(_VALUES)
 
 
 def changed_lines(data: bytes, chance: random.Random) -> bytes:

@@ -7,7 +7,6 @@ import json
 import random
 import zlib
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +23,12 @@ from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable, 
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FORMATS, FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation
+from tests.pipeline.formats.damaging import MUTATIONS, cut, ids_of
 from tests.pipeline.formats.delta.inline_vectors import move_vectors_into_log
 from tests.pipeline.histories import NAMES, OID, table
 from tests.pipeline.stored import APP
@@ -37,7 +36,6 @@ from tests.pipeline.stored import APP
 _LIMITS = Limits(small_file_bytes=1, marked_share=1, log_checkpoint_commits=4)
 _JSON_BYTES = 1 << 20
 """The limit of decompressed bytes in these tests."""
-_Mutation = Callable[[bytes, random.Random], bytes]
 
 
 def _open(folder: Path, form: FormatName) -> StoredTable | None:
@@ -75,40 +73,6 @@ def write_table(folder: Path, form: FormatName) -> StoredTable:
     return stored
 
 
-def ids_of(stored: StoredTable) -> Counter[object]:
-    ids: Counter[object] = Counter()
-    for file in stored.files.values():
-        ids.update(read_rows(stored.storage, stored.folder, file, stored.table.stored, ["id"])["id"].to_pylist())
-    return ids
-
-
-def _flip(data: bytes, chance: random.Random) -> bytes:
-    position = chance.randrange(len(data))
-    return data[:position] + bytes([data[position] ^ (1 << chance.randrange(8))]) + data[position + 1 :]
-
-
-def _cut(data: bytes, chance: random.Random) -> bytes:
-    return data[: chance.randrange(len(data))]
-
-
-def _overwrite(data: bytes, chance: random.Random) -> bytes:
-    position = chance.randrange(len(data))
-    return data[:position] + chance.randbytes(8) + data[position + 8 :]
-
-
-def _repeat(data: bytes, chance: random.Random) -> bytes:
-    start = chance.randrange(len(data))
-    return data[:start] + data[chance.randrange(len(data)) :]
-
-
-def _extend(data: bytes, chance: random.Random) -> bytes:
-    position = chance.randrange(len(data))
-    return data[:position] + chance.choice((b"\xff", b"\x00")) * 16 + data[position:]
-
-
-MUTATIONS: list[_Mutation] = [_flip, _cut, _overwrite, _repeat, _extend]
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_file_mutated_gives_rows_or_an_error_of_ours(form: FormatName, tmp_path: Path) -> None:
@@ -131,7 +95,7 @@ def test_every_file_mutated_gives_rows_or_an_error_of_ours(form: FormatName, tmp
             assert rows is not None or path.parent.name in ("_delta_log", "metadata"), path
             outcomes["rows" if rows == expected else "other rows"] += 1
             # A commit of Delta is text without a checksum, but no cut commit is taken for a whole one.
-            assert rows in (expected, None) or (path.parent.name == "_delta_log" and mutate is not _cut), path
+            assert rows in (expected, None) or (path.parent.name == "_delta_log" and mutate is not cut), path
         path.write_bytes(data)
     assert outcomes["rows"] > 100
     assert outcomes.total() == 900

@@ -17,7 +17,8 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 from deltalake import DeltaTable
-from pyiceberg.table import StaticTable, Table
+from pyiceberg.table import StaticTable
+from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.transforms import IdentityTransform
 
 from logicalrep.pipeline.formats.delta.actions import is_same_table
@@ -326,11 +327,11 @@ def test_another_format_version_is_replaced_by_a_reload(
         assert opened is not None
         assert opened.foreign_change(-1) is None
         assert opened.files == replaced.files
-        reader: Table = (
-            StaticTable.from_metadata(newest_metadata(str(folder)))
-            if place == "folder"
-            else catalog.reader.load_table("public.t")
-        )
+        reader: PyIcebergTable
+        if place == "folder":
+            reader = StaticTable.from_metadata(newest_metadata(str(folder)))
+        else:
+            reader = catalog.reader.load_table("public.t")
         assert reader.metadata.format_version == 2
         assert reader.properties["somebody.else"] == "x"
         assert sorted(reader.scan().to_arrow()["id"].to_pylist()) == [0, 1]

@@ -98,7 +98,7 @@ def update(log: DeltaLog, lsn: int, ids: range) -> None:
 
 @pytest.fixture
 def log(tmp_path: Path) -> DeltaLog:
-    """Return a table with two files: the log has the few marked rows of the first, and a file those of the second."""
+    """Return a table with two files: the log has the vector of the first, and a file the second's."""
     log = new_log(Storage(str(tmp_path)))
     update(log, 1000, range(5))
     update(log, 1001, range(5, 10))

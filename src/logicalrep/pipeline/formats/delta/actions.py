@@ -81,8 +81,8 @@ def unsupported_features(reader: DeltaTable) -> list[str]:
 def other_features(reader: DeltaTable, table: TableSpec) -> set[str]:
     """Return the features that other programs gave to a table, beside the features that its files need."""
     protocol = reader.protocol()
-    written = protocol.writer_features or _FEATURES_OF_VERSIONS.get(protocol.min_writer_version) or ()
-    return set(written) - features(table)
+    of_version = _FEATURES_OF_VERSIONS.get(protocol.min_writer_version, set())
+    return of_version.union(protocol.writer_features or ()) - features(table)
 
 
 def _has_ntz_columns(table: TableSpec) -> bool:

@@ -19,12 +19,11 @@ from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.formats.damaging import MUTATIONS, changed_json, ids_of
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
 from tests.pipeline.formats.iceberg.tables import insert
-from tests.pipeline.formats.test_damaged_files import MUTATIONS, ids_of
 from tests.pipeline.histories import table
 from tests.pipeline.stored import APP
-from tests.reader.test_damaged_files import changed_json
 
 pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")]
 _TEXTS = ("", "\0", "..", "/etc/passwd", "https://example.org/x.metadata.json", "v1.metadata.json", None, 7, b"\xff")
