@@ -150,14 +150,14 @@ def test_a_restore_is_detected_after_commits_of_other_programs(
 ) -> None:
     """The version is what the checkpoint says, or later, and the commit of that version is another one."""
     lake = tmp_path / "lake"
-    prepare(db18, lake)
+    prepare(db18, lake, format="delta")
     copy = Copy(lake)
     db18.execute("UPDATE t SET v = 'c' WHERE id < 20")
-    replicate_once(db18, lake)
+    replicate_once(db18, lake, format="delta")
     copy.restore("public/t")
     for commit in commits:
         commit(lake / "public/t")
-    (reason,) = reasons(db18, lake)
+    (reason,) = reasons(db18, lake, format="delta")
     assert "is another commit than at the last checkpoint" in reason
     assert find_differences(db18.dsn, str(lake), ["public.t"]) == {}
 
