@@ -57,7 +57,6 @@ def of_partitions(setting: Setting) -> Iterator[dict[str, Any]]:
             "seconds with the start of Spark": round(ran.seconds, 1),
             **ran.used.figures(count, "partitions"),
         }
-    execute("DROP TABLE parted")
 
 
 def of_tables(setting: Setting) -> Iterator[dict[str, Any]]:
