@@ -12,7 +12,8 @@ class LogicalRepError(Exception):
     """The base of every error of this project.
 
     The text begins with the error's code, as in `[SLOT_LOST] replication slot 'x' is lost …`, as often only an error's
-    text reaches another process, for example in Spark. `docs/reference/errors.md` lists the codes.
+    text reaches another process, for example in Spark. `docs/reference/errors.md` lists the codes. Catch this class and
+    compare `code`: most subclasses are in modules that are not public.
 
     Example:
         >>> from logicalrep import LogicalRepError, v1
