@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -15,6 +16,7 @@ _Object = TypeVar("_Object")
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Number32 = Annotated[int, msgspec.Meta(ge=0, le=(1 << 32) - 1)]
+_DESCRIBING = threading.Lock()
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -42,6 +44,10 @@ def decode(content: object, kind: type[_Object]) -> _Object:
 
     A dataclass must have slots: otherwise msgspec accepts an absent attribute if the class has a default.
     """
+    # At the first use of a dataclass, msgspec 0.22 publishes its description of the class before the description is
+    # complete: a second thread that uses it then crashes the process.
+    with _DESCRIBING:
+        msgspec.json.Decoder(kind)
     try:
         value = msgspec.convert(content, kind, str_keys=True, dec_hook=_object)
     except msgspec.ValidationError as error:
