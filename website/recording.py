@@ -37,7 +37,7 @@ _LONGEST_PAUSE = 1.0
 """The seconds that a pause takes at most in the picture."""
 _READING = 1.0
 """The seconds between an output and the next command."""
-_COLUMNS, _WIDTH, _HEIGHT, _MARGIN = 112, 7.25, 17, 16
+COLUMNS, _WIDTH, _HEIGHT, _MARGIN = 118, 7.25, 17, 16
 """The characters of a line, the size of one, and the margin; in pixels."""
 _STYLE = """
 rect { fill: #f6f8fa; stroke: #c9d1d9; }
@@ -105,7 +105,7 @@ def record(folder: Path) -> list[Line]:
 def drawn(lines: Iterable[Line]) -> str:
     """Return lines as a picture."""
     texts = list(lines)
-    width, height = _COLUMNS * _WIDTH + 2 * _MARGIN, len(texts) * _HEIGHT + 2 * _MARGIN
+    width, height = COLUMNS * _WIDTH + 2 * _MARGIN, len(texts) * _HEIGHT + 2 * _MARGIN
     body = "".join(_drawn(line, row) for row, line in enumerate(texts))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img" '
@@ -122,7 +122,7 @@ def _drawn(line: Line, row: int) -> str:
 
 def _wrapped(text: str) -> list[str]:
     """Return a line as a terminal breaks it."""
-    return [text[start : start + _COLUMNS] for start in range(0, max(len(text), 1), _COLUMNS)]
+    return [text[start : start + COLUMNS] for start in range(0, max(len(text), 1), COLUMNS)]
 
 
 def main() -> None:

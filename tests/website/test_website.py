@@ -24,7 +24,7 @@ from website.building import build
 from website.diagrams import FOLDER, mark
 from website.pages import diagrams
 from website.python_api import MODULES, python_api
-from website.recording import COMMANDS, PICTURE
+from website.recording import COLUMNS, COMMANDS, PICTURE
 
 
 class _Addresses(HTMLParser):
@@ -157,5 +157,6 @@ def test_the_recording_is_of_the_commands_and_fetches_nothing() -> None:
     lines = [element for element in ElementTree.fromstring(text) if element.tag.endswith("text")]
     shown = "".join(line.text or "" for line in lines if line.get("class") == "command")
     assert shown == "".join(f"$ {command}" for command in COMMANDS)
+    assert max(len(line.text or "") for line in lines) <= COLUMNS, "no line passes the edge"
     assert COMMANDS[0].replace("--quiet ", "") in (ROOT / "README.md").read_text("utf-8")
     assert "Ben      ┆ 9.99" in text
