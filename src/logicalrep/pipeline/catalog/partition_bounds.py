@@ -74,9 +74,9 @@ def comparisons_of(text: str) -> tuple[tuple[str, str], ...]:
         return () if "NULL" in values else tuple(("=", _unquoted(value)) for value in values)
     if tokens[:3] != ["FOR", "VALUES", "FROM"]:
         return ()
-    least, (greatest, *others) = tokens[4], tokens[tokens.index("TO") + 2 : -1 : 2]
+    least, (greatest, *later_columns) = tokens[4], tokens[tokens.index("TO") + 2 : -1 : 2]
     # A row with the greatest value itself belongs to the partition if its other columns are below theirs.
-    operator = "<" if all(other == "MINVALUE" for other in others) else "<="
+    operator = "<" if all(value == "MINVALUE" for value in later_columns) else "<="
     ends = ((">=", least), (operator, greatest))
     return tuple((end, _unquoted(value)) for end, value in ends if value not in _UNBOUNDED)
 
