@@ -9,12 +9,17 @@ from pathlib import Path
 
 from codegen import diff, fuzz, vectors
 from codegen import pagecheck as docs
-from codegen.emit.package import PACKAGE, emit, emit_project
+from codegen.emit.package import PACKAGE, emit, emit_native, emit_project
 from codegen.emit.rendering import MARK
 from codegen.model.places import SpecError
 from codegen.model.reader import load, load_project
 from codegen.reference import site as reference
 from codegen.shared import ROOT, add_spec, relative
+
+
+_GENERATED = ROOT / "generated"
+_WALKS = ROOT / "native" / "src" / "walks.c"
+"""The walks of `logicalrep-native`, written with the package of this project alone."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     ):
         command = commands.add_parser(name, help=text, description=text)
         add_spec(command)
-        command.add_argument("--out", type=Path, default=ROOT / "generated", help="the folder of the package")
+        command.add_argument("--out", type=Path, default=_GENERATED, help="the folder of the package")
     for name, module, text in (
         ("docs", docs, "compare a page of PostgreSQL's documentation with the spec"),
         ("diff", diff, "print what changed in the spec for whoever uses the protocol"),
@@ -43,8 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
         if "run" in options:
             code: int = options.run(options)
             return code
+        native = ""
         if options.project is None:
-            package, wanted = PACKAGE, emit(load(options.spec))
+            protocols = load(options.spec)
+            package, wanted, native = PACKAGE, emit(protocols), emit_native(protocols)
         else:
             project = load_project(options.project)
             package, wanted = project.package, emit_project(project)
@@ -52,7 +59,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     compare = _regen if options.command == "regen" else _check
-    return compare(wanted, _present(options.out, package), options.out)
+    code = compare(wanted, _present(options.out, package), options.out)
+    if native and options.out == _GENERATED:
+        path = Path(_WALKS.name)
+        present = {path: _WALKS.read_text(encoding="utf-8")} if _WALKS.exists() else {}
+        code = max(code, compare({path: native}, present, _WALKS.parent))
+    return code
 
 
 def _present(out: Path, package: str) -> dict[Path, str]:

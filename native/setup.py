@@ -4,8 +4,8 @@ from setuptools import Extension, setup
 
 reader = Extension(
     "logicalrep_native",
-    ["src/compile.c", "src/module.c", "src/read.c"],
-    depends=["src/program.h"],
+    ["src/columns.c", "src/compile.c", "src/module.c", "src/read.c", "src/utf8.c", "src/walks.c"],
+    depends=["src/buffers.h", "src/columns.h", "src/program.h", "src/utf8.h", "src/walk.h"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     extra_compile_args=["-std=c11", "-fvisibility=hidden"],
     py_limited_api=True,

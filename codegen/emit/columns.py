@@ -78,6 +78,11 @@ class ColumnSource:
         return not self.is_fixed and self.kind != "cells"
 
     @property
+    def item_width(self) -> int:
+        """The bytes of an array's item for a field of a list's items: an integer, or one of a span's."""
+        return self.width if self.is_fixed else 8
+
+    @property
     def held(self) -> str:
         """The type of the values in words."""
         integer = self.scalar or f"{'int' if self.signed else 'uint'}{8 * self.width}"
@@ -144,9 +149,10 @@ class PartSource:
         return list(self.columns).index(variable)
 
 
-class _Kernel:
+class Kernel:
     def __init__(self, versions: tuple[View, ...], view: View) -> None:
         self.protocol = view.protocol
+        self.sent = versions[-1].messages
         self.version = view.version
         self.module = f"kernel_{view.module}"
         self.columns: list[ColumnSource] = []
@@ -309,6 +315,12 @@ class _Kernel:
     def cells_of(self, column: ColumnSource) -> str:
         return f"cells[{[candidate for candidate in self.every if candidate.kind == 'cells'].index(column)}]"
 
+    def cells_number_of(self, column: ColumnSource) -> int:
+        return [candidate for candidate in self.every if candidate.kind == "cells"].index(column)
+
+    def span_number_of(self, column: ColumnSource) -> int:
+        return [candidate for candidate in self.every if candidate.has_spans].index(column)
+
     def spans_of(self, column: ColumnSource) -> str:
         return f"spans[{[candidate for candidate in self.every if candidate.has_spans].index(column)}]"
 
@@ -348,7 +360,7 @@ class _Functions:
         self._package = package
         self._modules: dict[str, str] = {}
 
-    def kernel(self, kernel: _Kernel) -> str:
+    def kernel(self, kernel: Kernel) -> str:
         own: list[str] = []
         inherited: dict[str, list[str]] = {}
         texts_by_name: dict[str, str] = {}
@@ -382,7 +394,7 @@ _NAME = re.compile(r"\b(\w+)\(")
 _CONSTANT = re.compile(r"\b\w+_COLUMN\b")
 
 
-def _plans(messages: tuple[Message, ...], kernels: list[_Kernel]) -> Iterator[str]:
+def _plans(messages: tuple[Message, ...], kernels: list[Kernel]) -> Iterator[str]:
     """Yield messages as in the package's plans.py: one entry for all versions with the same columns."""
     for message in messages:
         versions_by_columns: dict[tuple[int, ...], list[int]] = {}
@@ -397,19 +409,24 @@ def _plans(messages: tuple[Message, ...], kernels: list[_Kernel]) -> Iterator[st
             yield f"MessagePlan({named}, columns={numbers}{when})"
 
 
-def emit_columnar(versions: tuple[View, ...], package: str) -> dict[str, str]:
-    """Return the sub-package's files by path within the package: session, plans and kernels."""
+def kernels_of(versions: tuple[View, ...]) -> list[Kernel]:
+    """Return each version's kernel, with the same numbers of columns. Raises SpecError."""
     protocol = versions[0].protocol
     if protocol.byte_order == "little":
         raise SpecError([Finding(protocol.place, "batches read integers with 'byte order: big' only")])
-    kernels = [_Kernel(versions, view) for view in versions]
+    kernels = [Kernel(versions, view) for view in versions]
     every = list(dict.fromkeys(column for kernel in reversed(kernels) for column in kernel.columns))
     for kernel in kernels:
         kernel.every = every
+    return kernels
+
+
+def emit_columnar(kernels: list[Kernel], package: str, digests: Mapping[int, str]) -> dict[str, str]:
+    """Return the sub-package's files by path within the package: session, plans and kernels."""
     functions = _Functions(package)
     texts = {f"columnar/{kernel.module}.py": functions.kernel(kernel) for kernel in kernels}
-    messages = _plans(versions[-1].messages, kernels)
-    context = {"protocol": protocol, "kernels": kernels, "package": package}
+    messages = _plans(kernels[-1].sent, kernels)
+    context = {"protocol": kernels[0].protocol, "kernels": kernels, "package": package, "digests": digests}
     texts["columnar/__init__.py"] = render("columnar_init.py.j2", **context)
-    texts["columnar/plans.py"] = render("columnar_plans.py.j2", columns=every, messages=messages, **context)
+    texts["columnar/plans.py"] = render("columnar_plans.py.j2", columns=kernels[0].every, messages=messages, **context)
     return texts

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codegen.emit.choices import choices_by_sender, untagged_names
-from codegen.emit.columns import emit_columnar
+from codegen.emit.columns import emit_columnar, kernels_of
+from codegen.emit.walks import emit_walks
 from codegen.emit.python_source import Block, Source, annotation_of, enumeration_name, packed, value_of
 from codegen.emit.rendering import NOTICE, docstring, joined, render
 from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
@@ -38,6 +39,12 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     return formatted(emitted(protocols), PACKAGE)
 
 
+def emit_native(protocols: Iterable[Protocol]) -> str:
+    """Return the text of native/src/walks.c."""
+    messages = _with_blocks(tuple(protocol for protocol in protocols if not protocol.package))
+    return emit_walks(kernels_of(views(messages)))[0]
+
+
 def emitted(protocols: Iterable[Protocol]) -> dict[str, str]:
     """Return the files of `emit`, not formatted."""
     all_protocols = tuple(protocols)
@@ -61,7 +68,8 @@ def emitted(protocols: Iterable[Protocol]) -> dict[str, str]:
     )
     exported = _package_exports(protocols)
     texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=exported, package=PACKAGE)
-    texts |= emit_columnar(versions, PACKAGE)
+    kernels = kernels_of(versions)
+    texts |= emit_columnar(kernels, PACKAGE, emit_walks(kernels)[1])
     return {f"{PACKAGE}/{name}": text for name, text in texts.items()}
 
 

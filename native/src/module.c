@@ -1,5 +1,6 @@
 /* The module logicalrep_native: a reader of messages for a table of layouts. It has no state of its own. */
 
+#include "columns.h"
 #include "program.h"
 
 #include <stddef.h>
@@ -158,16 +159,32 @@ static PyType_Spec reader_spec = {
     reader_slots,
 };
 
+static bool add_type(PyObject *module, const char *name, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    int result = type == NULL ? -1 : PyModule_AddObjectRef(module, name, type);
+    Py_XDECREF(type);
+    return result == 0;
+}
+
 static int module_exec(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &reader_spec, NULL);
-    if (type == NULL) {
-        return -1;
-    }
-    int result = PyModule_AddObjectRef(module, "Reader", type);
-    Py_DECREF(type);
-    return result < 0 ? result : PyModule_AddIntConstant(module, "TABLE_NUMBER", TABLE_NUMBER);
+    bool is_filled = add_type(module, "Reader", &reader_spec) && add_walks(module);
+    return is_filled ? PyModule_AddIntConstant(module, "TABLE_NUMBER", TABLE_NUMBER) : -1;
 }
+
+PyDoc_STRVAR(walk_doc,
+             "walk(number, data, offsets, row, facts, stops, tags, status, known_tags, columns, block, spans, cells)\n"
+             "--\n\n"
+             "Walk messages from a row on. Return the first unread row, the facts there, and the reason.");
+PyDoc_STRVAR(items_doc, "items(number, column, data, lists, fields)\n--\n\n"
+                        "Write the fields of the items of a column's lists; return the bytes of each field's texts.");
+
+static PyMethodDef module_methods[] = {
+    {"walk", walk, METH_VARARGS, walk_doc},
+    {"items", items, METH_VARARGS, items_doc},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyModuleDef_Slot module_slots[] = {
     {Py_mod_exec, module_exec},
@@ -179,7 +196,7 @@ static struct PyModuleDef module = {
     "logicalrep_native",
     "Reads logical replication messages into the classes of logicalrep_protocol; optional, and found by it.",
     0,
-    NULL,
+    module_methods,
     module_slots,
     NULL,
     NULL,

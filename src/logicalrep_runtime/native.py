@@ -57,7 +57,7 @@ def reader(
     protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str = "server"
 ) -> Callable[..., Any] | None:
     """Return the native `read(data, encoding, *facts)`, or None. `read` returns None for invalid bytes."""
-    module = _module()
+    module = native_module()
     tags = [layout.tag for layout in _sent_by(protocol, sender)]
     if module is None or len(tags) != len(set(tags)) or any(len(tag) != 1 for tag in tags):
         return None
@@ -66,7 +66,7 @@ def reader(
 
 
 @functools.cache
-def _module() -> Any:
+def native_module() -> Any:
     if os.environ.get("LOGICALREP_NATIVE") == "0":
         return None
     try:

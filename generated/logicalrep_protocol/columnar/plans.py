@@ -102,15 +102,15 @@ _MESSAGES = (
 )
 
 
-def _plan(version: int, kernel: str) -> Plan:
+def _plan(version: int, kernel: str, walk: str) -> Plan:
     sent = tuple(message for message in _MESSAGES if version in message.versions)
-    return Plan(version=version, kernel=kernel, columns=_COLUMNS, sent=sent)
+    return Plan(version=version, kernel=kernel, walk=walk, columns=_COLUMNS, sent=sent)
 
 
 PLANS = {
-    1: _plan(1, "logicalrep_protocol.columnar.kernel_v1"),
-    2: _plan(2, "logicalrep_protocol.columnar.kernel_v2"),
-    3: _plan(3, "logicalrep_protocol.columnar.kernel_v3"),
-    4: _plan(4, "logicalrep_protocol.columnar.kernel_v4"),
+    1: _plan(1, "logicalrep_protocol.columnar.kernel_v1", "b4f59a7df02bfcc1"),
+    2: _plan(2, "logicalrep_protocol.columnar.kernel_v2", "2d6453314932c21f"),
+    3: _plan(3, "logicalrep_protocol.columnar.kernel_v3", "86b51c34dfe98aa2"),
+    4: _plan(4, "logicalrep_protocol.columnar.kernel_v4", "67d278229f613a94"),
 }
 """By version."""

@@ -27,6 +27,7 @@ from logicalrep_runtime.columnar.located import (
     room,
     zeros,
 )
+from logicalrep_runtime.columnar.native_walk import native_walk
 from logicalrep_runtime.columnar.plan import Plan, PlanColumn
 from logicalrep_runtime.columnar.rows import COLUMN, SEEN, Block, Out, gather, gather_texts, spread_lists
 
@@ -150,10 +151,16 @@ class _Arrays:
 
     def walk(self, facts: int, stops: bool) -> tuple[int, int, int]:
         """Run the kernel from the first row on, growing memory as needed. Returns the kernel's last result."""
-        walk = _kernel(self.layout.plan).walk
+        plan = self.layout.plan
+        native = native_walk(plan)
         row, result = 0, FULL
         while result == FULL:
-            row, facts, result = walk(self.data, self.offsets, row, facts, stops, self._out())
+            out = self._out()
+            if native is None:
+                row, facts, result = _kernel(plan).walk(self.data, self.offsets, row, facts, stops, out)
+            else:
+                arrays = out.tags, out.status, out.known_tags, self.columns, self.block, out.spans, out.cells
+                row, facts, result = native.walk(self.data, self.offsets, row, facts, stops, *arrays)
             if result == FULL:
                 self._grow(int(self.offsets[row + 1] - self.offsets[row]))
         return row, facts, result
@@ -232,9 +239,14 @@ def items(plan: Plan, column: PlanColumn, data: Bytes, spans: Spans) -> dict[str
     arrays: tuple[Ints, ...] = tuple(
         room(total, np.dtype(f"i{field.width}")) if field.is_fixed else room(3 * total, np.int64) for field in fields
     )
-    sizes = np.zeros(len(fields), np.int64)
-    getattr(_kernel(plan), column.expand)(data, spans.triples.ravel(), arrays, sizes)
+    native = native_walk(plan)
+    if native is None:
+        written = np.zeros(len(fields), np.int64)
+        getattr(_kernel(plan), column.expand)(data, spans.triples.ravel(), arrays, written)
+        sizes = written.tolist()
+    else:
+        sizes = native.items(plan.columns.index(column), data, spans.triples.ravel(), arrays)
     return {
         field.name: array if field.is_fixed else Spans(array.view(np.int64).reshape(-1, 3), size)
-        for field, array, size in zip(fields, arrays, sizes.tolist(), strict=True)
+        for field, array, size in zip(fields, arrays, sizes, strict=True)
     }

@@ -63,6 +63,9 @@ class MessagePlan:
 class Plan:
     version: int
     kernel: str
+    """The module of the compiled kernel."""
+    walk: str
+    """The digest of the native walk, by which `logicalrep-native` is asked for it."""
     columns: tuple[PlanColumn, ...]
     sent: tuple[MessagePlan, ...]
 

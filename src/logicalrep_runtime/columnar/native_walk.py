@@ -1,0 +1,25 @@
+"""The walk of `logicalrep-native` over a version's messages, if that has one of the same spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from logicalrep_runtime.columnar.plan import Plan
+from logicalrep_runtime.native import native_module
+
+
+class NativeWalk(NamedTuple):
+    walk: Callable[..., tuple[int, int, int]]
+    items: Callable[..., tuple[int, ...]]
+
+
+@cache
+def native_walk(plan: Plan) -> NativeWalk | None:
+    """Return the walk that was generated with the plan; None if it is not installed, or is of another spec."""
+    module: Any = native_module()
+    if module is None or plan.walk not in module.WALKS:
+        return None
+    number = module.WALKS.index(plan.walk)
+    return NativeWalk(partial(module.walk, number), partial(module.items, number))
