@@ -16,7 +16,6 @@ from codegen.model.reader import load, load_project
 from codegen.reference import site as reference
 from codegen.shared import ROOT, add_spec, relative
 
-
 _GENERATED = ROOT / "generated"
 _WALKS = ROOT / "native" / "src" / "walks.c"
 """The walks of `logicalrep-native`, written with the package of this project alone."""

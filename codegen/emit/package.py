@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from codegen.emit.choices import choices_by_sender, untagged_names
 from codegen.emit.columns import emit_columnar, kernels_of
-from codegen.emit.walks import emit_walks
 from codegen.emit.python_source import Block, Source, annotation_of, enumeration_name, packed, value_of
 from codegen.emit.rendering import NOTICE, docstring, joined, render
 from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
 from codegen.emit.tables import table
+from codegen.emit.walks import emit_walks
 from codegen.lowering.operations import Choose, Constant, Integer, Measure, Repeat
 from codegen.lowering.rows import looked_up, lower, whether
 from codegen.model import taken

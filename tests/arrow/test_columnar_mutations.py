@@ -30,7 +30,7 @@ def test_no_kernel_reads_outside_of_a_message() -> None:
     result = subprocess.run(
         [sys.executable, "-m", "tests.arrow.mutations", "20000"],
         cwd=ROOT,
-        env=os.environ | {"NUMBA_BOUNDSCHECK": "1"},
+        env=os.environ | {"NUMBA_BOUNDSCHECK": "1", "LOGICALREP_NATIVE": "0"},
         capture_output=True,
         text=True,
         check=False,

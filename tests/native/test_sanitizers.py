@@ -43,10 +43,12 @@ def test_nothing_is_found_by_sanitizers(tmp_path: Path) -> None:
         "LD_PRELOAD": library.strip(),
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
         "PYTHONMALLOC": "malloc",
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
         "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "generated"), str(ROOT / "src"), str(ROOT)]),
         "LOGICALREP_NATIVE": "",
     }
-    tests = ["tests/native/test_reader.py", "-m", "not thorough", "-p", "no:cacheprovider", "-k", "not leaked"]
+    tests = ["tests/native/test_reader.py", "tests/native/test_walk.py", "-m", "not thorough and not slow"]
+    tests += ["-p", "no:cacheprovider", "-k", "not leaked"]
     program = (
         f"import sys, logicalrep_native as n, pytest; assert n.__file__ == {binary!r}; sys.exit(pytest.main({tests!r}))"
     )

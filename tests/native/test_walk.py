@@ -1,0 +1,164 @@
+"""The native walk over batches: it is the spec's, reads what the compiled loops read, and no memory but its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from logicalrep_protocol.columnar import Session, decode_batch
+from logicalrep_protocol.columnar.plans import PLANS
+from logicalrep_runtime.columnar import locate as locating
+from logicalrep_runtime.columnar.located import REFUSED_BIT, TAKEN, UTF8
+from logicalrep_runtime.columnar.native_walk import native_walk
+from logicalrep_runtime.columnar.session import bits_of
+from tests.arrow.expected import Refused, parsed
+from tests.arrow.mutations import mutated_batches
+from tests.native.installed import needs_native
+
+pytestmark = needs_native
+INSERT = bytes.fromhex("49000000074e0002740000000161" + "6e")
+
+
+def test_the_walks_are_of_the_same_spec() -> None:
+    assert [version for version, plan in PLANS.items() if native_walk(plan) is None] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [False, True])
+def test_it_reads_what_the_compiled_loops_read(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
+    batches = list(mutated_batches(3_000, 60))
+
+    def decoded() -> list[tuple[pa.RecordBatch, Session]]:
+        return [
+            decode_batch(pa.array(messages, pa.binary()), session, errors="column", large=large)
+            for session, messages in batches
+        ]
+
+    native = decoded()
+    monkeypatch.setattr(locating, "native_walk", lambda plan: None)
+    assert native == decoded()
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_damaged_messages_in_memory_of_their_own(copies: bool) -> None:
+    """Each message ends where its memory ends, so that the sanitizers see what is read behind it."""
+    refused = 0
+    for session, messages in mutated_batches(1_000, 50):
+        facts = bits_of(session) | (UTF8 if session.encoding == "utf-8" else 0)
+        for data in messages:
+            [expected] = parsed([data], session)
+            located = locating.locate(
+                session.plan,
+                np.array(list(data), np.uint8),
+                np.array([0, len(data)]),
+                facts,
+                stops=False,
+                refused=np.empty(0, np.int64),
+                copies=copies,
+            )
+            if session.encoding == "utf-8":
+                assert bool(located.status[0] & REFUSED_BIT) == isinstance(expected, Refused)
+            refused += isinstance(expected, Refused)
+            located.give_back()
+    assert refused > 100
+
+
+def _arguments() -> dict[str, Any]:
+    """Return the arguments of a walk over one Insert of version 1, with memory that suffices."""
+    plan = PLANS[1]
+    columns = np.zeros((len(plan.columns), 4), np.int64)
+    columns[:, 0] = 64 + 8 * np.arange(len(plan.columns))
+    columns[:, 1] = np.arange(len(plan.columns))
+    known_tags = np.zeros(256, np.uint8)
+    known_tags[ord("I")] = 1
+    spans = tuple(np.empty(0, np.int64) for column in plan.columns if column.has_spans)
+    kinds = np.zeros(4, np.uint8)
+    cells = (kinds, np.zeros(2, np.int64), np.zeros(4, np.int64), np.zeros(4, np.uint32))
+    none = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint8))
+    return {
+        "data": np.frombuffer(INSERT, np.uint8),
+        "offsets": np.array([0, len(INSERT)]),
+        "row": 0,
+        "facts": 0,
+        "stops": True,
+        "tags": np.zeros(1, np.uint8),
+        "status": np.zeros(1, np.uint8),
+        "known_tags": known_tags,
+        "columns": columns.view([(name, np.int64) for name in ("values", "validity", "count", "size")]).ravel(),
+        "block": np.zeros(4096, np.uint8),
+        "spans": spans,
+        "cells": ((*cells, *none), (*cells, *none)),
+    }
+
+
+def _walk(arguments: dict[str, Any]) -> tuple[int, int, int]:
+    native = native_walk(PLANS[1])
+    assert native is not None
+    return native.walk(*arguments.values())
+
+
+def test_memory_that_suffices() -> None:
+    arguments = _arguments()
+    assert _walk(arguments) == (1, 0, TAKEN)
+    assert bytes(arguments["tags"]) == b"I"
+
+
+def _set(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda arguments: arguments.update({name: value})
+
+
+def _set_column(field: str, value: int) -> Callable[[dict[str, Any]], None]:
+    def change(arguments: dict[str, Any]) -> None:
+        arguments["columns"][field] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(_set("row", 2), id="a row behind the last"),
+        pytest.param(_set("row", -1), id="a negative row"),
+        pytest.param(_set("offsets", np.empty(0, np.int64)), id="no offsets"),
+        pytest.param(_set("offsets", np.zeros(2, np.int32)), id="short offsets"),
+        pytest.param(_set("tags", np.empty(0, np.uint8)), id="no tags"),
+        pytest.param(_set("status", np.empty(0, np.uint8)), id="no status"),
+        pytest.param(_set("known_tags", np.zeros(255, np.uint8)), id="too few known tags"),
+        pytest.param(_set("block", np.zeros(16, np.uint8)), id="a small block"),
+        pytest.param(_set("spans", ()), id="no spans"),
+        pytest.param(_set("cells", ()), id="no cells"),
+        pytest.param(_set_column("values", -1), id="values before the block"),
+        pytest.param(_set_column("values", 1 << 62), id="values behind the block"),
+        pytest.param(_set_column("validity", -1), id="validity before the block"),
+        pytest.param(_set_column("validity", 4096), id="validity behind the block"),
+        pytest.param(_set_column("count", 5), id="more cells than memory"),
+        pytest.param(_set_column("count", -1), id="a negative count"),
+        pytest.param(_set_column("size", -1), id="a negative size"),
+    ],
+)
+def test_memory_that_does_not_fit_is_refused(change: Callable[[dict[str, Any]], None]) -> None:
+    arguments = _arguments()
+    change(arguments)
+    with pytest.raises(ValueError):
+        _walk(arguments)
+
+
+def test_lists_elsewhere_are_refused() -> None:
+    native = native_walk(PLANS[1])
+    assert native is not None
+    number = next(number for number, column in enumerate(PLANS[1].columns) if column.kind == "items")
+    fields = tuple(
+        np.zeros(4, f"i{field.width}") if field.is_fixed else np.zeros(12, np.int64)
+        for field in PLANS[1].columns[number].fields
+    )
+    data = np.frombuffer(b"\x01id\0" + bytes(8), np.uint8)
+    assert native.items(number, data, np.array([0, 0, 1]), fields) == (0, 2, 0, 0)
+    for triple in ([0, -1, 1], [0, 1 << 40, 1], [0, 0, 2], [0, 4, 1]):
+        with pytest.raises(ValueError, match="not those of a walk"):
+            native.items(number, data, np.array(triple), fields)
+    with pytest.raises(ValueError, match="no such items"):
+        native.items(0, data, np.array([0, 0, 1]), fields)
