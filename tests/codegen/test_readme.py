@@ -43,8 +43,8 @@ def _run(folder: Path, line: str) -> str:
 
 @pytest.mark.slow
 def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
-    for name in ("spec", "codegen", "generated", "src"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("spec", "codegen", "generated", "src", "native"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "build"))
     identity = ("-c", "user.name=t", "-c", "user.email=t@t")
     for command in (("init", "-q"), ("add", "."), (*identity, "commit", "-q", "-m", "before")):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
