@@ -143,7 +143,7 @@ def _set_column(field: str, value: int) -> Callable[[dict[str, Any]], None]:
 def test_memory_that_does_not_fit_is_refused(change: Callable[[dict[str, Any]], None]) -> None:
     arguments = _arguments()
     change(arguments)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"do not fit|has items of|is too small|are too short"):
         _walk(arguments)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -243,7 +244,7 @@ def items(plan: Plan, column: PlanColumn, data: Bytes, spans: Spans) -> dict[str
     if native is None:
         written = np.zeros(len(fields), np.int64)
         getattr(_kernel(plan), column.expand)(data, spans.triples.ravel(), arrays, written)
-        sizes = written.tolist()
+        sizes: Sequence[int] = written.tolist()
     else:
         sizes = native.items(plan.columns.index(column), data, spans.triples.ravel(), arrays)
     return {
