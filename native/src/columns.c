@@ -56,7 +56,7 @@ static bool view_cells(Views *views, PyObject *source, int64_t count, Cells *cel
 static bool is_within(const Walk *walk, const ColumnForm *form, const Column *column, int64_t count)
 {
     if (column->validity < 0 || column->validity > walk->block.length - (count + 7) / 8 || column->count < 0 ||
-        column->size < 0) {
+        column->size < 0 || column->size > INT64_MAX / 2) {
         return false;
     }
     if (form->form == FIXED) {

@@ -68,6 +68,12 @@ static inline int64_t text_size(const Walk *walk, const uint8_t *at, const uint8
     return zero == NULL || (walk->facts & UTF8 && !is_utf8(at, zero)) ? -1 : zero - at;
 }
 
+/* A time in another epoch: late times wrap around. */
+static inline int64_t sum(int64_t number, int64_t epoch)
+{
+    return (int64_t)((uint64_t)number + (uint64_t)epoch);
+}
+
 static inline void mark(const Walk *walk, int column, int64_t row)
 {
     walk->block.bytes[walk->columns[column].validity + (row >> 3)] |= (uint8_t)(1 << (row & 7));
@@ -99,7 +105,7 @@ static inline void put64(const Walk *walk, int column, int64_t row, int64_t valu
 
 static inline bool is_full(const Walk *walk, int number, int column)
 {
-    return 3 * walk->columns[column].count >= walk->spans[number].length;
+    return 3 * (walk->columns[column].count + 1) > walk->spans[number].length;
 }
 
 static inline void put_span(const Walk *walk, int number, int column, int64_t row, int64_t start, int64_t size)

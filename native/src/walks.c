@@ -141,7 +141,7 @@ static int begin_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int6
         return REFUSED;
     }
     put64(walk, FINAL_LSN_COLUMN, row, final_lsn_);
-    put64(walk, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + 946684800000000);
+    put64(walk, COMMIT_TIMESTAMP_COLUMN, row, sum(commit_timestamp_, 946684800000000));
     put32(walk, XID_COLUMN, row, xid_);
     return TAKEN;
 }
@@ -219,7 +219,7 @@ static int commit_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
     }
     put64(walk, COMMIT_LSN_COLUMN, row, commit_lsn_);
     put64(walk, END_LSN_COLUMN, row, end_lsn_);
-    put64(walk, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + 946684800000000);
+    put64(walk, COMMIT_TIMESTAMP_COLUMN, row, sum(commit_timestamp_, 946684800000000));
     return TAKEN;
 }
 
@@ -573,7 +573,7 @@ static int begin_prepare_1(const Walk *walk, const uint8_t *at, const uint8_t *e
     }
     put64(walk, PREPARE_LSN_COLUMN, row, prepare_lsn_);
     put64(walk, END_LSN_COLUMN, row, end_lsn_);
-    put64(walk, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + 946684800000000);
+    put64(walk, PREPARE_TIMESTAMP_COLUMN, row, sum(prepare_timestamp_, 946684800000000));
     put32(walk, XID_COLUMN, row, xid_);
     put_span(walk, 6, GID_COLUMN, row, gid_, gid__size);
     return TAKEN;
@@ -622,7 +622,7 @@ static int prepare_1(const Walk *walk, const uint8_t *at, const uint8_t *end, in
     }
     put64(walk, PREPARE_LSN_COLUMN, row, prepare_lsn_);
     put64(walk, END_LSN_COLUMN, row, end_lsn_);
-    put64(walk, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + 946684800000000);
+    put64(walk, PREPARE_TIMESTAMP_COLUMN, row, sum(prepare_timestamp_, 946684800000000));
     put32(walk, XID_COLUMN, row, xid_);
     put_span(walk, 6, GID_COLUMN, row, gid_, gid__size);
     return TAKEN;
@@ -671,7 +671,7 @@ static int commit_prepared_1(const Walk *walk, const uint8_t *at, const uint8_t 
     }
     put64(walk, COMMIT_LSN_COLUMN, row, commit_lsn_);
     put64(walk, END_LSN_COLUMN, row, end_lsn_);
-    put64(walk, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + 946684800000000);
+    put64(walk, COMMIT_TIMESTAMP_COLUMN, row, sum(commit_timestamp_, 946684800000000));
     put32(walk, XID_COLUMN, row, xid_);
     put_span(walk, 6, GID_COLUMN, row, gid_, gid__size);
     return TAKEN;
@@ -722,8 +722,8 @@ static int rollback_prepared_1(const Walk *walk, const uint8_t *at, const uint8_
     }
     put64(walk, PREPARE_END_LSN_COLUMN, row, prepare_end_lsn_);
     put64(walk, ROLLBACK_END_LSN_COLUMN, row, rollback_end_lsn_);
-    put64(walk, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + 946684800000000);
-    put64(walk, ROLLBACK_TIMESTAMP_COLUMN, row, rollback_timestamp_ + 946684800000000);
+    put64(walk, PREPARE_TIMESTAMP_COLUMN, row, sum(prepare_timestamp_, 946684800000000));
+    put64(walk, ROLLBACK_TIMESTAMP_COLUMN, row, sum(rollback_timestamp_, 946684800000000));
     put32(walk, XID_COLUMN, row, xid_);
     put_span(walk, 6, GID_COLUMN, row, gid_, gid__size);
     return TAKEN;
@@ -1181,7 +1181,7 @@ static int stream_commit_2(const Walk *walk, const uint8_t *at, const uint8_t *e
     put32(walk, XID_COLUMN, row, xid_);
     put64(walk, COMMIT_LSN_COLUMN, row, commit_lsn_);
     put64(walk, END_LSN_COLUMN, row, end_lsn_);
-    put64(walk, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + 946684800000000);
+    put64(walk, COMMIT_TIMESTAMP_COLUMN, row, sum(commit_timestamp_, 946684800000000));
     return TAKEN;
 }
 
@@ -1228,7 +1228,7 @@ static int stream_prepare_2(const Walk *walk, const uint8_t *at, const uint8_t *
     }
     put64(walk, PREPARE_LSN_COLUMN, row, prepare_lsn_);
     put64(walk, END_LSN_COLUMN, row, end_lsn_);
-    put64(walk, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + 946684800000000);
+    put64(walk, PREPARE_TIMESTAMP_COLUMN, row, sum(prepare_timestamp_, 946684800000000));
     put32(walk, XID_COLUMN, row, xid_);
     put_span(walk, 6, GID_COLUMN, row, gid_, gid__size);
     return TAKEN;
@@ -1262,7 +1262,7 @@ static int stream_abort_4(const Walk *walk, const uint8_t *at, const uint8_t *en
     put32(walk, SUBXID_COLUMN, row, subxid_);
     if (walk->facts & PARALLEL_FACT) {
         put64(walk, ABORT_LSN_COLUMN, row, abort_lsn_);
-        put64(walk, ABORT_TIMESTAMP_COLUMN, row, abort_timestamp_ + 946684800000000);
+        put64(walk, ABORT_TIMESTAMP_COLUMN, row, sum(abort_timestamp_, 946684800000000));
     }
     return TAKEN;
 }
@@ -1908,9 +1908,9 @@ static const ItemsOf items_4[] = {
 };
 
 const Version versions[] = {
-    {"b4f59a7df02bfcc1", walk_version_1, forms, 31, uses_1, sizeof(uses_1) / sizeof(Use), items_1},
-    {"2d6453314932c21f", walk_version_2, forms, 31, uses_2, sizeof(uses_2) / sizeof(Use), items_2},
-    {"86b51c34dfe98aa2", walk_version_3, forms, 31, uses_3, sizeof(uses_3) / sizeof(Use), items_3},
-    {"67d278229f613a94", walk_version_4, forms, 31, uses_4, sizeof(uses_4) / sizeof(Use), items_4},
+    {"16f079ffbea8539a", walk_version_1, forms, 31, uses_1, sizeof(uses_1) / sizeof(Use), items_1},
+    {"0f9c25a1cf04ba55", walk_version_2, forms, 31, uses_2, sizeof(uses_2) / sizeof(Use), items_2},
+    {"c78b2884ffd22a50", walk_version_3, forms, 31, uses_3, sizeof(uses_3) / sizeof(Use), items_3},
+    {"505fcfac4672a4f6", walk_version_4, forms, 31, uses_4, sizeof(uses_4) / sizeof(Use), items_4},
 };
 const int version_count = 4;

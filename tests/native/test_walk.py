@@ -12,7 +12,7 @@ import pytest
 from logicalrep_protocol.columnar import Session, decode_batch
 from logicalrep_protocol.columnar.plans import PLANS
 from logicalrep_runtime.columnar import locate as locating
-from logicalrep_runtime.columnar.located import REFUSED_BIT, TAKEN, UTF8
+from logicalrep_runtime.columnar.located import FULL, REFUSED_BIT, TAKEN, UTF8
 from logicalrep_runtime.columnar.native_walk import native_walk
 from logicalrep_runtime.columnar.session import bits_of
 from tests.arrow.expected import Refused, parsed
@@ -107,6 +107,16 @@ def test_memory_that_suffices() -> None:
     assert bytes(arguments["tags"]) == b"I"
 
 
+def test_memory_for_a_part_of_a_text_is_full() -> None:
+    arguments = _arguments()
+    arguments["data"] = data = np.frombuffer(b"O" + bytes(8) + b"name\0", np.uint8)
+    arguments["offsets"] = np.array([0, len(data)])
+    arguments["known_tags"][ord("O")] = 1
+    arguments["columns"]["count"][next(n for n, column in enumerate(PLANS[1].columns) if column.name == "name")] = 1
+    arguments["spans"] = tuple(np.empty(4, np.int64) for _ in arguments["spans"])
+    assert _walk(arguments) == (0, 0, FULL)
+
+
 def _set(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
     return lambda arguments: arguments.update({name: value})
 
@@ -138,6 +148,7 @@ def _set_column(field: str, value: int) -> Callable[[dict[str, Any]], None]:
         pytest.param(_set_column("count", 5), id="more cells than memory"),
         pytest.param(_set_column("count", -1), id="a negative count"),
         pytest.param(_set_column("size", -1), id="a negative size"),
+        pytest.param(_set_column("size", (1 << 63) - 1), id="the largest size"),
     ],
 )
 def test_memory_that_does_not_fit_is_refused(change: Callable[[dict[str, Any]], None]) -> None:

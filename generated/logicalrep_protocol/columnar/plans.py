@@ -108,9 +108,9 @@ def _plan(version: int, kernel: str, walk: str) -> Plan:
 
 
 PLANS = {
-    1: _plan(1, "logicalrep_protocol.columnar.kernel_v1", "b4f59a7df02bfcc1"),
-    2: _plan(2, "logicalrep_protocol.columnar.kernel_v2", "2d6453314932c21f"),
-    3: _plan(3, "logicalrep_protocol.columnar.kernel_v3", "86b51c34dfe98aa2"),
-    4: _plan(4, "logicalrep_protocol.columnar.kernel_v4", "67d278229f613a94"),
+    1: _plan(1, "logicalrep_protocol.columnar.kernel_v1", "16f079ffbea8539a"),
+    2: _plan(2, "logicalrep_protocol.columnar.kernel_v2", "0f9c25a1cf04ba55"),
+    3: _plan(3, "logicalrep_protocol.columnar.kernel_v3", "c78b2884ffd22a50"),
+    4: _plan(4, "logicalrep_protocol.columnar.kernel_v4", "505fcfac4672a4f6"),
 }
 """By version."""

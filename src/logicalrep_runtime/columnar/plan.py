@@ -65,7 +65,7 @@ class Plan:
     kernel: str
     """The module of the compiled kernel."""
     walk: str
-    """The digest of the native walk, by which `logicalrep-native` is asked for it."""
+    """The digest of the native walk: `logicalrep-native` has the walk if it lists this digest."""
     columns: tuple[PlanColumn, ...]
     sent: tuple[MessagePlan, ...]
 
