@@ -9,6 +9,9 @@
 
 PyObject *walk(PyObject *module, PyObject *arguments);
 PyObject *items(PyObject *module, PyObject *arguments);
+PyObject *gather(PyObject *module, PyObject *arguments);
+PyObject *gather_texts(PyObject *module, PyObject *arguments);
+PyObject *spread_lists(PyObject *module, PyObject *arguments);
 
 /* Adds the digests of the walks that this module has. */
 bool add_walks(PyObject *module);

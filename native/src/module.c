@@ -183,6 +183,9 @@ PyDoc_STRVAR(items_doc, "items(number, column, data, lists, fields)\n--\n\n"
 static PyMethodDef module_methods[] = {
     {"walk", walk, METH_VARARGS, walk_doc},
     {"items", items, METH_VARARGS, items_doc},
+    {"gather", gather, METH_VARARGS, "gather(data, starts, lengths, offsets, values)\n--\n\nConcatenate values."},
+    {"gather_texts", gather_texts, METH_VARARGS, "gather_texts(data, spans, offsets, values)\n--\n\nConcatenate texts."},
+    {"spread_lists", spread_lists, METH_VARARGS, "spread_lists(spans, offsets)\n--\n\nWrite the offsets of lists."},
     {NULL, NULL, 0, NULL},
 };
 

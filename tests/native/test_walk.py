@@ -15,6 +15,7 @@ from logicalrep_runtime.columnar import locate as locating
 from logicalrep_runtime.columnar.located import FULL, REFUSED_BIT, TAKEN, UTF8
 from logicalrep_runtime.columnar.native_walk import native_walk
 from logicalrep_runtime.columnar.session import bits_of
+from logicalrep_runtime.native import native_module
 from tests.arrow.expected import Refused, parsed
 from tests.arrow.mutations import mutated_batches
 from tests.native.installed import needs_native
@@ -173,3 +174,23 @@ def test_lists_elsewhere_are_refused() -> None:
             native.items(number, data, np.array(triple), fields)
     with pytest.raises(ValueError, match="no such items"):
         native.items(0, data, np.array([0, 0, 1]), fields)
+
+
+def test_positions_outside_of_the_data_are_refused() -> None:
+    module = native_module()
+    data, room = np.arange(8, dtype=np.uint8), np.zeros(4, np.uint8)
+    offsets = np.zeros(2, np.int32)
+    module.gather(data, np.array([4]), np.array([3], np.uint32), offsets, room)
+    assert (offsets.tolist(), room.tolist()) == ([0, 3], [4, 5, 6, 0])
+    module.gather_texts(data, np.array([0, 5, 2]), offsets, room)
+    assert (offsets.tolist(), room[:2].tolist()) == ([0, 2], [5, 6])
+    module.spread_lists(np.array([0, 5, 2]), offsets)
+    assert offsets.tolist() == [0, 2]
+    for start, length in ((-1, 1), (7, 2), (9, 0), (0, 5), (1 << 62, 1)):
+        with pytest.raises(ValueError, match="outside of the data"):
+            module.gather(data, np.array([start]), np.array([length], np.uint32), offsets, room)
+        with pytest.raises(ValueError, match="outside of the data"):
+            module.gather_texts(data, np.array([0, start, length]), offsets, room)
+    for spans in ([2, 0, 1], [0, 0, -1]):
+        with pytest.raises(ValueError, match="outside of the data"):
+            module.spread_lists(np.array(spans), offsets)

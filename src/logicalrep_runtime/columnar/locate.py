@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from logicalrep_runtime.columnar import rows
 from logicalrep_runtime.columnar.buffers import ROOMS, Copies, Scratch
 from logicalrep_runtime.columnar.located import (
     FULL,
@@ -30,7 +31,8 @@ from logicalrep_runtime.columnar.located import (
 )
 from logicalrep_runtime.columnar.native_walk import native_walk
 from logicalrep_runtime.columnar.plan import Plan, PlanColumn
-from logicalrep_runtime.columnar.rows import COLUMN, SEEN, Block, Out, gather, gather_texts, spread_lists
+from logicalrep_runtime.columnar.rows import COLUMN, SEEN, Block, Out
+from logicalrep_runtime.native import native_module
 
 _ALIGNED = 64
 IndexType = type[np.signedinteger[Any]]
@@ -57,6 +59,13 @@ def locate(
     seen = arrays.seen()
     usual.record_tags(seen)
     return arrays.located(seen, row, after, result == REFUSED)
+
+
+@cache
+def _copying() -> Any:
+    """Return the native functions that copy values together, or the compiled loops."""
+    module = native_module()
+    return rows if module is None else module
 
 
 @cache
@@ -219,19 +228,19 @@ def gathered(
 ) -> tuple[pa.Buffer, pa.Buffer]:
     """Copy values together. Returns buffers of their offsets and of their bytes, `size` in all."""
     offsets, values = room(len(starts) + 1, index_type), room(size, np.uint8)
-    gather(data, np.ascontiguousarray(starts), lengths.astype(np.uint32), offsets, values)
+    _copying().gather(data, np.ascontiguousarray(starts), lengths.astype(np.uint32), offsets, values)
     return pa.py_buffer(offsets), pa.py_buffer(values)
 
 
 def texts(data: Bytes, spans: Spans, count: int, index_type: IndexType) -> tuple[pa.Buffer, pa.Buffer]:
     offsets, values = room(count + 1, index_type), room(spans.size, np.uint8)
-    gather_texts(data, spans.triples.ravel(), offsets, values)
+    _copying().gather_texts(data, spans.triples.ravel(), offsets, values)
     return pa.py_buffer(offsets), pa.py_buffer(values)
 
 
 def lists(spans: Spans, count: int, index_type: IndexType) -> pa.Buffer:
     offsets = room(count + 1, index_type)
-    spread_lists(spans.triples.ravel(), offsets)
+    _copying().spread_lists(spans.triples.ravel(), offsets)
     return pa.py_buffer(offsets)
 
 
