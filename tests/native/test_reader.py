@@ -18,7 +18,7 @@ from construct import ConstructError
 
 from logicalrep import DecodeError, Oid, v1, v4, walsender
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
-from logicalrep_runtime.native import reader, table
+from logicalrep_runtime.native import TABLE_NUMBER, reader, table
 from logicalrep_runtime.operations import Bytes, Choose, Conditional, Measure, Operation, Repeat, Text
 from tests.native.installed import needs_native
 from tests.native.tables import CLASSES, altered
@@ -176,7 +176,7 @@ DESCRIPTORS = tuple(getattr(Wide, name) for name in ("a", "b", "c"))
 
 
 def _wide(*operations: Any, measures: int = 0) -> Any:
-    return _reader((1, ((77, (Wide, DESCRIPTORS, measures, (("constant", b"M"), *operations))),))).read
+    return _reader((TABLE_NUMBER, ((77, (Wide, DESCRIPTORS, measures, (("constant", b"M"), *operations))),))).read
 
 
 def test_a_layout_may_have_many_measures() -> None:
@@ -259,7 +259,7 @@ def test_an_instance_is_made_as_its_class_can_be_or_not_at_all(class_: Any) -> N
     """Of an integer's class, and of a message's: neither ends the interpreter, also not when the instance goes."""
     makers: tuple[Any, ...] = (
         functools.partial(_wide, ("integer", 0, 1, False, class_, ()), ("rest", 1), ("rest", 2)),
-        lambda: _reader((1, ((77, (class_, (), 0, (("constant", b"M"),))),))).read,
+        lambda: _reader((TABLE_NUMBER, ((77, (class_, (), 0, (("constant", b"M"),))),))).read,
     )
     for make, data in zip(makers, (b"M\1", b"M"), strict=True):
         with suppress(TypeError, ValueError):
@@ -276,7 +276,7 @@ def test_a_class_that_python_refuses_to_make_is_refused() -> None:
         _wide(("integer", 0, 1, False, bool, ()))
     for class_ in (type("Table", (dict,), {}), functools.partial, type("Error", (Exception,), {})):
         with pytest.raises((TypeError, ValueError), match=r"is not safe|a class that is out of range"):
-            _reader((1, ((77, (class_, (), 0, (("constant", b"M"),))),)))
+            _reader((TABLE_NUMBER, ((77, (class_, (), 0, (("constant", b"M"),))),)))
 
 
 @pytest.mark.slow
@@ -293,7 +293,7 @@ def test_nothing_is_leaked() -> None:
         for _ in range(10):
             _reader(message_table)
             with pytest.raises(ValueError, match="out of range"):
-                _reader((1, (*message_table[1][:-1], (255, (Wide, DESCRIPTORS, 0, (("text", 3),))))))
+                _reader((TABLE_NUMBER, (*message_table[1][:-1], (255, (Wide, DESCRIPTORS, 0, (("text", 3),))))))
         gc.collect()
 
     for _ in range(3):
