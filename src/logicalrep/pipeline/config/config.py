@@ -54,7 +54,7 @@ class Mistakes:
     """A line for each setting that names a missing or unsuitable table or column."""
 
     new: list[str] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)
+    outdated: list[str] = field(default_factory=list)
     """The mistakes of tables whose settings are as in the last run: the table has changed, not its settings."""
 
 
@@ -86,7 +86,7 @@ class Config:
         """Return the mistakes, given the settings of the last run."""
         mistakes = Mistakes()
         for name, entry in self.entries.items():
-            lines = mistakes.known if previous.get(name) == entry.settings else mistakes.new
+            lines = mistakes.outdated if previous.get(name) == entry.settings else mistakes.new
             if name in tables:
                 table = described(name) if entry.columns else None
                 lines += () if table is None else entry.mistakes(name, table)

@@ -103,7 +103,7 @@ def _prepare_with(
         mistakes = _query_mistakes(connection, plan, needs, settings, storage, published.tables)
         refuse(mistakes.new)
         # An owner who renamed a column since the last run stops this table alone.
-        for mistake in mistakes.known:
+        for mistake in mistakes.outdated:
             observer.on_event(WarningIssued(mistake))
         if (
             settings.failover
@@ -185,7 +185,7 @@ def _query_stopping(
     mistakes: Mistakes,
 ) -> list[Finding]:
     """Return a finding for each table that is stopped, or that a run would stop."""
-    findings = [Finding("CONFIG_INVALID", mistake) for mistake in mistakes.known]
+    findings = [Finding("CONFIG_INVALID", mistake) for mistake in mistakes.outdated]
     standings = {table_name(name): table.state for name, table in state.tables.items()}
     findings += [
         Finding("TABLES_STOPPED", f"{name} is stopped: {table.error}")
@@ -193,7 +193,7 @@ def _query_stopping(
         if table.state is Standing.STOPPED and plan.includes(table_name(name))
     ]
     # With a mistake in its settings, a table would be reported twice.
-    if mistakes.new or mistakes.known:
+    if mistakes.new or mistakes.outdated:
         return findings
     tables = [
         table
