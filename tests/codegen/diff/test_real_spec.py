@@ -36,6 +36,9 @@ def _decoded(protocol: Protocol, version: int) -> dict[str, object]:
     parts = {part.name: part for part in shown.parts}
     opened = {message.opens for message in sent}
 
+    def values_of_type(row: Field) -> set[object]:
+        return set(protocol.types[row.named_type].values) if row.named_type in protocol.types else set()
+
     def layout(rows: tuple[Field, ...]) -> list[object]:
         implied = {row.name: index for index, row in enumerate(rows)}
         return [
@@ -49,7 +52,7 @@ def _decoded(protocol: Protocol, version: int) -> dict[str, object]:
                 else (type(row.type).__name__, getattr(row.type, "width", 1), row.constants),
                 protocol.signed(row),
                 [implied.get(name or "", name) for name in (row.when, row.size, row.repeat)],
-                (row.optional, row.nonzero, row.boolean, set(row.values)),
+                (row.optional, row.nonzero, row.boolean, set(row.values), values_of_type(row)),
             )
             for row in rows
         ]
