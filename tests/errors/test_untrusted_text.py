@@ -177,7 +177,7 @@ def test_the_lines_of_status_are_safe(
         "refused": NAME,
     }
     plain = dict.fromkeys(
-        ("paused_since", "lag_seconds", "retained_bytes", "lag_bytes", "safe_wal_size", "load_snapshot")
+        ("paused_since", "lag_seconds", "retained_bytes", "lag_bytes", "safe_wal_size", "load_snapshot", "standbys")
     )
     status = SimpleNamespace(
         **plain, has_begun=True, is_running=True, lsn="0/1", slot=NAME, lost=NAME, oldest_transaction=NAME, oldest_transaction_since=None,

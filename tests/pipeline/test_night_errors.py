@@ -133,8 +133,7 @@ def test_each_line_says_what_happened_what_follows_and_what_to_do(reader: AtNigh
             lines.wait_for("type widened")
             reader.execute("ALTER TABLE rewritten ALTER v TYPE bigint USING -v")
             lines.wait_for("type rewritten")
-            caught_up()
-            assert find_differences(server.dsn, str(lake), ["public.typed", "public.rewritten"]) == {}
+            eventually(lambda: find_differences(server.dsn, str(lake), ["public.typed", "public.rewritten"]) == {})
 
             reader.execute("REVOKE SELECT ON revoked FROM night", "ALTER TABLE revoked ALTER v TYPE bigint USING -v")
             lines.wait_for("rights revoked")

@@ -37,7 +37,8 @@ def _decoded(protocol: Protocol, version: int) -> dict[str, object]:
     opened = {message.opens for message in sent}
 
     def values_of_type(row: Field) -> set[object]:
-        return set(protocol.types[row.named_type].values) if row.named_type in protocol.types else set()
+        named_type = protocol.types.get(row.named_type or "")
+        return set() if named_type is None else set(named_type.values)
 
     def layout(rows: tuple[Field, ...]) -> list[object]:
         implied = {row.name: index for index, row in enumerate(rows)}

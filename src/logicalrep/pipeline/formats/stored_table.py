@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -38,10 +38,14 @@ class LogDamagedError(LogicalRepError, RuntimeError):
 class UnsupportedTableError(DamagedError):
     """A table of replicate that another program changed so that replicate cannot read it; `replace` can replace it."""
 
-    def __init__(self, text: str, table: StoredTable) -> None:
-        super().__init__(text)
-        self.table = table
-        """The table, only for `TableFormat.replace`: `files` may be empty."""
+    table: StoredTable
+    """The table, only for `TableFormat.replace`: `files` may be empty."""
+
+    @classmethod
+    def of(cls, table: StoredTable, text: str) -> Self:
+        error = cls(text)
+        error.table = table
+        return error
 
 
 def application_id(system_identifier: int, timeline: int, load: str) -> str:

@@ -91,10 +91,10 @@ class DeltaLog(StoredTable):
                 ) from None
         log._take(reader)
         if unknown := unsupported_features(reader):
-            raise UnsupportedTableError(
+            raise UnsupportedTableError.of(
+                log,
                 f"another program changed {storage.uri_of(folder)} so that readers need {', '.join(unknown)}, which "
                 "this version of logicalrep does not support",
-                log,
             )
         last = storage.parse(f"{folder}/_delta_log/_last_checkpoint", lambda content: int(content["version"]))
         log.checkpoint = -1 if last is None else last

@@ -111,7 +111,7 @@ class IcebergTable(StoredTable):
             entry = " and its entry in the catalog" if metadata_versions.commits_snapshots else ""
             raise LogDamagedError(f"{error.description}; restore it, or remove the folder{entry}") from None
         if table._unsupported is not None:
-            raise UnsupportedTableError(f"{storage.uri_of(folder)}: {table._unsupported}", table)
+            raise UnsupportedTableError.of(table, f"{storage.uri_of(folder)}: {table._unsupported}")
         return table
 
     def _take(self, version: MetadataVersion, changes: str | None = None) -> None:
