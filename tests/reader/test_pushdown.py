@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from unittest import mock
 
 import duckdb
 import polars
@@ -21,7 +22,7 @@ from pyspark.sql.functions import col
 import logicalrep
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FormatName
-from logicalrep.reader import ReadError, TableVersion
+from logicalrep.reader import ReadError, TableVersion, scan
 from tests.pipeline.replicating import replicate_once
 from tests.pipeline.stored import MODES
 from tests.postgres.servers import Database
@@ -161,3 +162,12 @@ def test_arrow_never_reads_a_version_by_itself(orders: TableVersion) -> None:
     for name in ("filter", "get_fragments", "join", "sort_by"):
         with pytest.raises(NotImplementedError, match="to_table"):
             getattr(orders, name)("id")
+
+
+def test_a_wide_table_needs_few_attempts_to_find_the_columns_of_a_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema([(f"c{number}", pa.int64()) for number in range(1024)])
+    attempts = mock.Mock(wraps=scan._binds)
+    monkeypatch.setattr(scan, "_binds", attempts)
+    condition = (pc.field("c700") > 5) & (pc.field("c3") == 1)
+    assert scan.columns_of(condition, schema) == ["c3", "c700"]
+    assert attempts.call_count < 50

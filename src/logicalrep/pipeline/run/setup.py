@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -22,6 +22,7 @@ from logicalrep.pipeline.history.companion import companions_of
 from logicalrep.pipeline.requirements.requirements import Requirements, query_requirements
 from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.schema.names import companion_folder, table_folder
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.destination_names import confirm_names
 from logicalrep.pipeline.state.state import Identity, State, StateError
@@ -84,7 +85,8 @@ def _prepare_with(
         existing_slot = _find_slot(connection, identity, state)
         plan = query_plan(connection, identity.publication, settings)
         query_requirements(connection, plan, needs, is_first=not state.lsn).refuse_unmet()
-        refuse(_query_mistakes(connection, plan, needs, settings, storage, (*plan.tables, *plan.tables_to_add)).new)
+        previous = _previous_settings(storage)
+        refuse(_query_mistakes(connection, plan, needs, settings, previous, (*plan.tables, *plan.tables_to_add)).new)
         _refuse_catalog(
             connection,
             settings,
@@ -100,7 +102,7 @@ def _prepare_with(
             if foreign is not None:
                 observer.on_event(WarningIssued(foreign))
         # Tables that could not be published are not replicated.
-        mistakes = _query_mistakes(connection, plan, needs, settings, storage, published.tables)
+        mistakes = _query_mistakes(connection, plan, needs, settings, previous, published.tables)
         refuse(mistakes.new)
         # An owner who renamed a column since the last run stops this table alone.
         for mistake in mistakes.outdated:
@@ -148,7 +150,7 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
     """
     storage = Storage(settings.to, settings.storage_options or {})
     Identity.read(storage)
-    state = State.read(storage)
+    state, previous = State.read(storage), _previous_settings(storage)
 
     def query() -> Requirements:
         with settings.connection.connect() as connection, _bound_lock_waits(connection):
@@ -164,7 +166,7 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
                 state,
                 [table for table in (*plan.tables, *plan.tables_to_add) if plan.includes(table)],
             )
-            mistakes = _query_mistakes(connection, plan, needs, settings, storage, (*plan.tables, *plan.tables_to_add))
+            mistakes = _query_mistakes(connection, plan, needs, settings, previous, (*plan.tables, *plan.tables_to_add))
             stopping = _query_stopping(connection, plan, needs, settings, state, mistakes)
             return replace(
                 unmet,
@@ -211,15 +213,20 @@ def _query_stopping(
     return findings + [Finding(error.code, f"would stop the table: {error.description}") for error in errors]
 
 
+def _previous_settings(storage: Storage) -> Mapping[TableName, TableSettings]:
+    """Return the settings by table of the last run."""
+    stored = StoredSettings.read(storage)
+    return {} if stored is None else stored.tables
+
+
 def _query_mistakes(
     connection: Connection,
     plan: PublicationPlan,
     needs: Needs,
     settings: ReplicateSettings,
-    storage: Storage,
+    previous: Mapping[TableName, TableSettings],
     tables: Collection[TableName],
 ) -> Mistakes:
-    previous = StoredSettings.read(storage) or StoredSettings()
     meant = [table for table in tables if plan.includes(table)]
 
     def described(name: TableName) -> TableSpec | None:
@@ -227,7 +234,7 @@ def _query_mistakes(
             connection, name, needs.publications, settings.of(name), sends_generated=plan.sends_generated
         )
 
-    return settings.by_table.mistakes(meant, described, previous.tables)
+    return settings.by_table.mistakes(meant, described, previous)
 
 
 def _needs(settings: ReplicateSettings, identity: Identity) -> Needs:

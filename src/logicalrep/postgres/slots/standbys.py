@@ -25,7 +25,8 @@ def query_standby_copies(settings: ConnectionSettings, slot: str) -> dict[str, b
     The result is empty if the DSN names only one server.
     """
     copies: dict[str, bool | None] = {}
-    for server in settings.each_server if len(settings.each_server) > 1 else ():
+    servers = settings.each_server
+    for server in servers if len(servers) > 1 else ():
         try:
             with server.connect() as connection:
                 if query_scalar(connection, "SELECT pg_is_in_recovery()"):

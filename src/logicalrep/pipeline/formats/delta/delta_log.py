@@ -180,10 +180,11 @@ class DeltaLog(StoredTable):
     ) -> None:
         if self.table == table:
             return  # An earlier call succeeded, and its answer was lost.
-        current = self._open_last_version().metadata()
+        reader = self._open_last_version()
+        current = reader.metadata()
         first = [metadata(table, current.id, current.configuration, _now())]
         if features(table) != features(self.table):
-            first.insert(0, protocol(table, other_features(self._open_last_version(), self.table)))
+            first.insert(0, protocol(table, other_features(reader, self.table)))
         changes_data = (bool(removed) and table.stored != self.table.stored) or position is not None
         self._write(added, removed, position, first, table=table, changes_data=changes_data)
         self.table = table
