@@ -98,7 +98,7 @@ def _read_revision(name: str, commit: str, repository: Path, project: Path | Non
         raise SideError(f"revision {name!r} has no spec: there are no YAML files in {where}")
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
-        # The paths are those of the working tree, as far as they are below the current folder.
+        # A path below the current folder is relative to the folder.
         shown = Path(FOLDER) if project is None else Path(project.name) if project.is_absolute() else project
         for path, blob in files.items():
             content = _git(repository, "cat-file", "blob", blob)

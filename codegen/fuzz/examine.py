@@ -243,7 +243,7 @@ class _Version:
         if (altered := _altered(message, self.run.spec["layouts"], facts, draw)) is None:
             return
         values, named = _plain(altered), {name: fact for name, fact in facts.items() if isinstance(fact, bool)}
-        wanted = self.oracle_bytes(title, values, facts)
+        expected = self.oracle_bytes(title, values, facts)
         shown = f"{altered} in version {self.version} with {dict(facts)}"
         for check, build in (
             ("build", altered.build),
@@ -252,15 +252,15 @@ class _Version:
             try:
                 built = build()
             except (self.encode_error, self.construct_error) as error:
-                if wanted is not None:
+                if expected is not None:
                     self.fault(check, "refuses right attributes", f"{shown}\n{error}")
                 continue
             except Exception as error:
                 self.run.faults.append(dataclasses.replace(_crash(check, error), detail=f"{shown}\n{error!r}"))
                 continue
-            if wanted is None:
+            if expected is None:
                 self.fault(check, "accepts wrong attributes", f"{shown}\n{built[:60].hex(' ')}")
-            elif built != wanted:
+            elif built != expected:
                 self.fault(check, "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
 
     def oracle_bytes(self, title: str, values: Values, facts: Mapping[str, Any]) -> bytes | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import ge, le, lt
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ _COMPARED = {
     "<": pc.less,
     "<=": pc.less_equal,
 }
+_OPERATORS = {">=": ge, "<": lt, "<=": le}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,20 +198,12 @@ def _may_overlap(table: TableSpec, bound: PartitionBound, other: PartitionBound)
         return bool({value for _, value in values[0]} & {value for _, value in values[1]})
     if any(lists):
         singles, ends = values if lists[0] else values[::-1]
-        return any(all(_holds(value, operator, end) for operator, end in ends) for _, value in singles)
+        return any(all(_OPERATORS[name](value, end) for name, end in ends) for _, value in singles)
     return all(
-        _holds(high, ">=" if operator == "<=" else ">", low)
+        (high >= low if name == "<=" else high > low)
         for these_ends, other_ends in (values, values[::-1])
         for low_operator, low in these_ends
         if low_operator == ">="
-        for operator, high in other_ends
-        if operator != ">="
+        for name, high in other_ends
+        if name != ">="
     )
-
-
-def _holds(value: Any, operator: str, other: Any) -> bool:
-    if operator == ">=":
-        return bool(value >= other)
-    if operator == ">":
-        return bool(value > other)
-    return bool(value < other if operator == "<" else value <= other)

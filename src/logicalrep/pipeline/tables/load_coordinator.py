@@ -170,7 +170,11 @@ class LoadCoordinator:
         else:
             copy, part = queued.copy, queued.part
             copied_spec = None if copy is None else copy.stored.table
-            wanted = WantedPart.of(part, copy.stored_tables) if copy and isinstance(part, RequestedPart) else None
+            part_to_load: WantedPart | LostPartitions | None
+            if isinstance(part, RequestedPart):
+                part_to_load = None if copy is None else WantedPart.of(part, copy.stored_tables)
+            else:
+                part_to_load = part
             replaces_some_rows = isinstance(queued.pending, PartitionsLoad) or part is not None
             request = LoadRequest(
                 table.folder,
@@ -178,7 +182,7 @@ class LoadCoordinator:
                 numbers=self.numbers(table),
                 last_spec=copied_spec,
                 proven_spec=copied_spec if replaces_some_rows else None,
-                part=wanted or (part if isinstance(part, LostPartitions) else None),
+                part=part_to_load,
             )
             self.loader.add({table.name: request})
 

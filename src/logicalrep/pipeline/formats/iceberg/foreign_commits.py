@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from logicalrep.pipeline.formats.iceberg.metadata import FORMAT_VERSION, VERSION, WRITER
+from logicalrep.pipeline.formats.iceberg.metadata import VERSION, WRITER, format_change
 
 
 def writer_of(metadata: TableMetadata, version: int) -> str | None:
@@ -35,8 +35,8 @@ def change_between(previous: TableMetadata, current: TableMetadata) -> str | Non
     """Return another program's change since a version; None if the rows and the columns are the same."""
     if columns_of(current.schema()) != columns_of(previous.schema()):
         return "another program has changed its columns"
-    if current.format_version != FORMAT_VERSION:
-        return f"another program has changed its format version to {current.format_version}"
+    if (change := format_change(current)) is not None:
+        return change
     if current.default_spec_id != previous.default_spec_id:
         return "another program has changed its partitions"
     snapshot, previous_id = current.current_snapshot(), previous.current_snapshot_id

@@ -32,6 +32,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     WRITER,
     commit_summary,
     count_of_files,
+    format_change,
     is_clock_behind,
     new_metadata,
     retention_properties,
@@ -125,9 +126,7 @@ class IcebergTable(StoredTable):
         with self._decoding(version):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
             applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
-        unsupported = None
-        if metadata.format_version != FORMAT_VERSION:
-            unsupported = f"another program has changed its format version to {metadata.format_version}"
+        unsupported = format_change(metadata)
         try:
             content = self._read_content(version, table)
         except (MalformedFileError, DamagedError):

@@ -67,6 +67,13 @@ def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:
     return Schema(*described, schema_id=schema_id)
 
 
+def format_change(metadata: TableMetadata) -> str | None:
+    """Return another program's change of the format version; None for the version that replicate writes."""
+    if metadata.format_version == FORMAT_VERSION:
+        return None
+    return f"another program has changed its format version to {metadata.format_version}"
+
+
 def new_metadata(storage: Storage, folder: str, table: TableSpec, properties: Mapping[str, str]) -> TableMetadata:
     schema, spec = iceberg_schema(table, 0), partition_spec(table, [], 0)
     values: dict[str, Any] = {

@@ -49,10 +49,10 @@ from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, catalog
 from logicalrep.pipeline.formats.iceberg.foreign_commits import columns_of
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
 from logicalrep.pipeline.formats.iceberg.metadata import (
-    FORMAT_VERSION,
     TABLE,
     VERSION,
     WRITER,
+    format_change,
     iceberg_schema,
     read_metadata,
 )
@@ -231,8 +231,8 @@ class CatalogVersions(MetadataVersions):
         with decoding(last.name):
             described = TableSpec.from_json(metadata.properties[TABLE])
             is_partitioned = has_current_spec(metadata, described)
-        if metadata.format_version != FORMAT_VERSION:
-            return f"another program has changed its format version to {metadata.format_version}"
+        if (change := format_change(metadata)) is not None:
+            return change
         if columns_of(metadata.schema()) != columns_of(iceberg_schema(described, 0)):
             return "another program has changed its columns"
         if not is_partitioned:
