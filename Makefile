@@ -18,7 +18,7 @@ export SERVER
 VERSIONS ?= 4.0 4.1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff spec-review build clean
+.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff spec-review build wheels clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -196,6 +196,24 @@ build: $(READY) ## Build a release's files into dist/: sdists and wheels, vector
 	for name in vectors reference; do \
 	  $(BIN)/python -m zipfile -c dist/logicalrep-$$name.zip build/logicalrep-$$name || exit 1; \
 	done
+
+# The compiler is a package of PyPI, and links with the oldest C library that manylinux2014 allows.
+ZIG := build/venv-zig
+ZIG_VERSION := 0.17.1
+
+wheels: wheel-x86_64 wheel-aarch64 ## Build logicalrep-native for both processors into dist/, without a C compiler
+
+wheel-%: $(READY) $(ZIG)/ready
+	rm -rf native/build dist/logicalrep_native-*linux_$*.whl
+	CC="$(abspath $(ZIG))/bin/python -m ziglang cc -target $*-linux-gnu.2.17 -g0" \
+	LDSHARED="$(abspath $(ZIG))/bin/python -m ziglang cc -target $*-linux-gnu.2.17 -shared -s" \
+	_PYTHON_HOST_PLATFORM=linux-$* $(BIN)/python -m build --quiet --wheel --outdir dist \
+	  --config-setting=--build-option=--plat-name=manylinux2014_$* native
+
+$(ZIG)/ready:
+	$(PYTHON) -m venv $(ZIG)
+	$(ZIG)/bin/pip install --quiet --disable-pip-version-check ziglang==$(ZIG_VERSION)
+	@touch $@
 
 TOOLS := build/venv-tools
 TOOLS_READY := $(TOOLS)/ready

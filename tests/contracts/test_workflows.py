@@ -17,6 +17,7 @@ FORGE_ALONE = {
     "server-packages": "it installs packages of the machine",
     "test-spark-versions": "it takes half an hour, and the newest PySpark is tested",
     "audit": "it asks a service",
+    "wheels": "its compiler takes 400 MB, and make build builds the same for one processor",
     "spec-review": "it comments on a pull request; make spec-diff prints the same",
 }
 """The commands that .ci/run does not call, and why."""
