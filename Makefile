@@ -25,17 +25,21 @@ help: ## List the commands
 
 setup: $(READY) ## Make .venv and install everything into it
 
-NATIVE := $(wildcard native/src/* native/pyproject.toml native/setup.py)
+NATIVE := $(wildcard native/src/*.[ch] native/pyproject.toml native/setup.py)
 CC ?= cc
+
+define INSTALL_NATIVE
+@if ! command -v $(CC) >/dev/null; then \
+  echo "There is no C compiler, so logicalrep-native is not built, and messages are read in Python."; \
+elif ! $(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall ./native >/dev/null 2>&1; then \
+  echo "logicalrep-native cannot be built, and messages are read in Python; pip install ./native says why."; \
+fi
+endef
 
 $(READY): pyproject.toml $(LOCK) $(NATIVE)
 	$(PYTHON) -m venv .venv
 	$(PIP_INSTALL) -e '.[dev]'
-	@if ! command -v $(CC) >/dev/null; then \
-	  echo "There is no C compiler, so logicalrep-native is not built, and messages are read in Python."; \
-	elif ! $(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall ./native >/dev/null 2>&1; then \
-	  echo "logicalrep-native cannot be built, and messages are read in Python; pip install ./native says why."; \
-	fi
+	$(INSTALL_NATIVE)
 	@touch $@
 
 # What runs servers and Spark, or checks code that does: 600 MB more, with a Java for machines that have none.
@@ -133,7 +137,16 @@ soak: $(SPARK_READY) ## Kill streams 20 times a mode, and replicate KILLS times 
 	SEARCH=$(SEARCH) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/pipeline/catalog/search/test_search.py -k minutes
 	LOGICALREP_SOAK=1 $(BIN)/pytest -q --durations=0 tests/spark/test_kills.py tests/spark/test_scale.py
 
-demo: regen $(SPARK_READY) ## Decode a capture, replicate a PostgreSQL 18 under load on Spark, kill, verify, query, stream
+# Half of what the tests need, so that the first command in a new clone is soon done.
+DEMO_READY := $(if $(wildcard $(SPARK_READY)),$(SPARK_READY),.venv/demo-ready)
+
+.venv/demo-ready: pyproject.toml $(LOCK) $(NATIVE)
+	$(PYTHON) -m venv .venv
+	$(PIP_INSTALL) -e '.[replicate,server]'
+	$(INSTALL_NATIVE)
+	@touch $@
+
+demo: $(DEMO_READY) ## Decode a capture, replicate a PostgreSQL 18 under load on Spark, kill, verify, query, stream
 	$(BIN)/python examples/demo.py
 
 BENCH_READY := .venv/bench-ready
