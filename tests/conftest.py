@@ -43,7 +43,15 @@ _MARKS = {
 """The mark of a test that takes a fixture: it starts a server or Spark, builds the site, or starts an object store."""
 
 
-_LONGEST = ("test_kills", "test_releases", "test_suspended_processes", "test_verify", "test_subscription_scenarios")
+_LONGEST = (
+    "test_kills",
+    "test_servers",
+    "test_search",
+    "test_several_databases",
+    "test_suspended_processes",
+    "test_verify",
+    "test_subscription_scenarios",
+)
 """The files with the longest tests."""
 
 

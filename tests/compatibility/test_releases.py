@@ -19,7 +19,8 @@ from tests.compatibility.server import LATER, server
 from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database
 
-pytestmark = pytest.mark.postgres
+# Nothing is released yet, so nobody has a destination of an earlier release.
+pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 
 TABLES = [f"public.{name}" for name in ("plain", "whole", "parted", "toasted", "loading")]
 
@@ -74,10 +75,7 @@ def test_a_destination_of_a_release_resumes(release: Path, database: Database) -
     assert sorted((row["id"], row["day_text"]) for row in texts) == [(1, None), (2, None), (3, "-infinity")]
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "name", [name if name == "feed" else pytest.param(name, marks=pytest.mark.thorough) for name in QUERIES]
-)
+@pytest.mark.parametrize("name", QUERIES)
 def test_a_query_continues(spark: Any, release: Path, database: Database, name: str) -> None:
     rows = query(spark, database, name, release / name)
     if name == "typed":
