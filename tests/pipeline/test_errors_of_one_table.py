@@ -177,7 +177,7 @@ def test_a_loading_table_can_be_requested_a_second_time(
 ) -> None:
     prepare(db18)
     # Requests are taken when it looks at the server's catalog, by default every five seconds.
-    limits = Limits(task_ranges=1)
+    limits = Limits(task_bytes=1)
     begun: list[str] = []
 
     class Heard(Observer):

@@ -153,7 +153,7 @@ def texts_by_polars(folder: Path, condition: polars.Expr) -> Sequence[str]:
 def test_loads_find_them_in_several_tasks_and_files(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = Limits(file_rows=64, task_ranges=1)
+    limits = Limits(file_rows=64, task_bytes=1)
     db18.execute(
         "CREATE TABLE t (id int, at timestamptz, day date, part int, PRIMARY KEY (id, part)) PARTITION BY LIST (part)",
         *(f"CREATE TABLE t{number} PARTITION OF t FOR VALUES IN ({number})" for number in (1, 2)),

@@ -61,8 +61,8 @@ class Limits:
     """The most bytes of a file of buffered changes, and of buffered changes that are applied at once."""
     range_bytes: int = 8 << 20
     """The bytes of a range of a table: the table is locked while one is read."""
-    task_ranges: int = 8
-    """The ranges that one task copies into one file."""
+    task_bytes: int = 96 << 20
+    """The bytes of ranges that one task copies: they fill a file, so that upkeep does not merge the files of a load."""
     uncompiled_bytes: int = 1 << 20
     """The most bytes of a table that are copied without compiled loops, before these are compiled."""
     statement_keys: int = 20_000

@@ -21,6 +21,7 @@ from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.load import copying
 from logicalrep.pipeline.load.copying import limit_rate
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
@@ -39,7 +40,8 @@ from logicalrep.postgres.table_rows.reading import FileRows, copy_rows
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import delta_rows, find_differences
-from tests.pipeline.replicating import replicate_meanwhile, settings
+from tests.pipeline.partitioned_files import stored_table
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -566,3 +568,21 @@ def test_a_table_whose_name_another_table_has_at_the_snapshot_is_retried(db18: D
         snapshot_copy.close()
     assert isinstance(result, CopyFailed)
     assert result.may_retry
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["v text DEFAULT repeat('x', 90)", "a int DEFAULT 1", ", ".join(f"c{i} int8 DEFAULT {i}" for i in range(9))],
+)
+def test_the_files_of_a_load_are_full(db18: Database, tmp_path: Path, columns: str) -> None:
+    """Upkeep would merge files that are not, and write their rows twice; the last file has the rest."""
+    db18.execute(f"CREATE TABLE t (id int PRIMARY KEY, {columns})", "INSERT INTO t SELECT generate_series(1, 40000)")
+    default = Limits()
+    sizes = ("range_bytes", "task_bytes", "file_bytes", "file_rows")
+    limits = replace(default, **{name: getattr(default, name) >> 7 for name in sizes})
+    replicate_once(db18, tmp_path, limits=limits)
+    *files, rest = sorted(
+        stored_table(tmp_path, "public/t").files.values(), key=lambda file: file.is_full(limits), reverse=True
+    )
+    assert len(files) > 1
+    assert all(file.is_full(limits) for file in files), [(file.rows, file.size) for file in (*files, rest)]

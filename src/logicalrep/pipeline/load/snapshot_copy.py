@@ -46,7 +46,7 @@ from logicalrep.pipeline.table_errors import is_retriable, is_table_error, log_u
 from logicalrep.postgres.retries import LOCKED, Ended, Wait
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.keys import query_tree
-from logicalrep.postgres.table_rows.parts import query_parts
+from logicalrep.postgres.table_rows.parts import gathered_parts, query_parts
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.columnar.compiling import announce_compilation
 from logicalrep_runtime.scalars import Lsn, TimestampTz
@@ -310,19 +310,18 @@ class SnapshotCopy:
             return self._fail(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
         self._observer.on_event(CopyStarted(name, int(estimate)))
-        step = limits.task_ranges
         parts: list[CopyTask | KeysTask] = [
             CopyTask(
                 settings.connection,
                 snapshot,
                 table,
-                tuple(task_ranges),
+                task_ranges,
                 self._storage,
                 request.folder,
                 rate,
                 settings.mask_key if table.hashed else None,
             )
-            for task_ranges in (ranges[start : start + step] for start in range(0, len(ranges), step))
+            for task_ranges in gathered_parts(ranges, limits.task_bytes)
         ]
         if isinstance(request.part, WantedPart) and condition is not None:
             parts += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, groupby, pairwise
 
 from psycopg import sql
 
@@ -90,6 +90,13 @@ def query_parts(
                 replace(whole, conditions=(*whole.conditions, *part), nbytes=file.nbytes // max(count, 1))
             )
     return parts_of_files
+
+
+def gathered_parts(parts_of_table: Sequence[FileRows], size: int) -> Iterator[tuple[FileRows, ...]]:
+    """Yield adjacent parts together, about `size` bytes at a time: within one part of it, but for the last."""
+    starts = accumulate((part.nbytes for part in parts_of_table), initial=0)
+    for _, group in groupby(zip(starts, parts_of_table, strict=False), lambda item: item[0] // size):
+        yield tuple(part for _, part in group)
 
 
 def _query_cost(connection: Connection, rows: FileRows) -> float:
