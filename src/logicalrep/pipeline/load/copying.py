@@ -23,8 +23,8 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.schema.written_values import unfit_counts, written_values
 from logicalrep.pipeline.storage.data_files import DataFile, write_batches
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.server import Connection
+from logicalrep.postgres.sessions.reused_sessions import ReusedSessions
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, check_columns, hold, hold_tables
 from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, copy_rows, readable
 from logicalrep.transactions.frames import gathered
@@ -36,7 +36,7 @@ _Data = TypeVar("_Data")
 
 @dataclass(frozen=True)
 class CopyTask:
-    settings: ConnectionSettings
+    sessions: ReusedSessions
     snapshot: Snapshot
     table: TableSpec
     ranges: tuple[FileRows, ...]
@@ -59,7 +59,7 @@ class CopiedPart:
 def copy(part: CopyTask) -> CopiedPart:
     """Copy a part's rows into data files. Raises SnapshotError, ColumnValueError, PartitionValueError, StorageError or
     NotReadableError."""
-    with part.settings.connect() as connection, part.settings.connect() as second_connection:
+    with part.sessions.pair() as (connection, second_connection):
         connection.execute(f"SET lock_timeout = '{part.storage.limits.lock_seconds}s'")
         with closing(limit_rate(_copy_ranges(part, connection, second_connection), part.rate)) as rows:
             size = sum(rows_range.nbytes for rows_range in part.ranges)

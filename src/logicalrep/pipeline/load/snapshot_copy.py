@@ -44,6 +44,7 @@ from logicalrep.pipeline.storage.data_files import DataFile, with_columns
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_retriable, is_table_error, log_unexpected, reason_of
 from logicalrep.postgres.retries import LOCKED, Ended, Wait
+from logicalrep.postgres.sessions.reused_sessions import ReusedSessions
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.keys import query_tree
 from logicalrep.postgres.table_rows.parts import gathered_parts, query_parts
@@ -191,8 +192,11 @@ class SnapshotCopy:
         try:
             if self._renewal is not None:
                 self._renewal.renew(max(request.requested_at for request in group.values()))
-            with hold_temporary_snapshot(self._settings.connection, self._waiting) as snapshot:
-                for result in self._copy_tables(snapshot, group, is_wanted):
+            with (
+                hold_temporary_snapshot(self._settings.connection, self._waiting) as snapshot,
+                ReusedSessions(self._settings.connection) as sessions,
+            ):
+                for result in self._copy_tables(snapshot, sessions, group, is_wanted):
                     pending_names.remove(result.name)
                     yield result
         except Ended:
@@ -206,13 +210,17 @@ class SnapshotCopy:
                 self._progress.pop(name, None)
 
     def _copy_tables(
-        self, snapshot: Snapshot, group: Mapping[TableName, LoadRequest], is_wanted: Callable[[TableName], bool]
+        self,
+        snapshot: Snapshot,
+        sessions: ReusedSessions,
+        group: Mapping[TableName, LoadRequest],
+        is_wanted: Callable[[TableName], bool],
     ) -> Iterator[CopiedTable | CopyFailed]:
         """Plan all tables, and copy their parts in parallel, the tables with the fewest parts first."""
         copies: list[_RunningCopy] = []
         for name, request in group.items():
             self._waiting.check()
-            planned = self._plan_copy(snapshot, name, request)
+            planned = self._plan_copy(snapshot, sessions, name, request)
             if isinstance(planned, CopyFailed):
                 yield planned
             elif not planned.parts:
@@ -257,7 +265,9 @@ class SnapshotCopy:
             for future in running:
                 future.cancel()
 
-    def _plan_copy(self, snapshot: Snapshot, name: TableName, request: LoadRequest) -> _RunningCopy | CopyFailed:
+    def _plan_copy(
+        self, snapshot: Snapshot, sessions: ReusedSessions, name: TableName, request: LoadRequest
+    ) -> _RunningCopy | CopyFailed:
         """Check a table in the snapshot's catalog, and divide its rows into tasks."""
         settings, began = self._settings, time.monotonic()
         rate, limits = settings.load_bytes, self._storage.limits
@@ -265,7 +275,7 @@ class SnapshotCopy:
         if rate is not None:
             size = min(size, int(rate * _RANGE_SECONDS) + 1)
         try:
-            with settings.connection.connect() as connection:
+            with sessions.pair() as (connection, _):
                 # Queries for the size of a table, or for a publication's tables, wait for a session that alters one.
                 connection.execute(f"SET lock_timeout = '{limits.lock_seconds}s'")
                 hold(connection, snapshot)
@@ -312,7 +322,7 @@ class SnapshotCopy:
         self._observer.on_event(CopyStarted(name, int(estimate)))
         parts: list[CopyTask | KeysTask] = [
             CopyTask(
-                settings.connection,
+                sessions,
                 snapshot,
                 table,
                 task_ranges,
