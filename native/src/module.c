@@ -1,6 +1,7 @@
 /* The module logicalrep_native: a reader of messages for a table of layouts. It has no state of its own. */
 
 #include "columns.h"
+#include "loops.h"
 #include "program.h"
 
 #include <stddef.h>
@@ -169,7 +170,7 @@ static bool add_type(PyObject *module, const char *name, PyType_Spec *spec)
 
 static int module_exec(PyObject *module)
 {
-    bool is_filled = add_type(module, "Reader", &reader_spec) && add_walks(module);
+    bool is_filled = add_type(module, "Reader", &reader_spec) && add_walks(module) && add_loops(module);
     return is_filled ? PyModule_AddIntConstant(module, "TABLE_NUMBER", TABLE_NUMBER) : -1;
 }
 

@@ -90,7 +90,7 @@ def test_a_length_is_not_believed(length: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_frames_are_split_alike_by_the_compiled_loop(seed: int) -> None:
+def test_frames_are_split_alike_by_the_loop(seed: int) -> None:
     """The frames come from a capture and from COPY, whose header is longer; they are cut off anywhere, and damaged."""
     chance = random.Random(seed)
     prefix_size = (0, 6)[seed % 2]

@@ -1,12 +1,12 @@
-"""A compiled loop finds the number of each row's table, or the first row whose table has none."""
+"""A loop finds the number of each row's table, or the first row whose table has none."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from logicalrep.arrow.kernels.transactions import number_tables
+from logicalrep.arrow.loops.transactions import number_tables
 from logicalrep.arrow.table_numbers import TableNumbers
 
 _NONE = -1
@@ -19,7 +19,6 @@ OIDS = st.one_of(
 )
 
 
-@settings(deadline=None)  # The first time it is compiled.
 @given(
     st.lists(st.tuples(OIDS, st.integers(0, 1 << 20)), max_size=200),
     st.lists(st.tuples(st.sampled_from(b"BIUDTC"), st.one_of(OIDS, st.integers(0, (1 << 32) - 1))), min_size=1),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from logicalrep.arrow.loops.frames import insert_messages
 from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.arrow.table.columns import LoadedColumns, LocatedValues, PresentRows, RowReader, Rows
 from logicalrep.transactions.errors import TooLargeError
@@ -31,8 +32,6 @@ def inserts(copied: Iterator[memoryview | bytes], relation: TableDescription, ls
 
 
 def _inserts(data: bytearray, relation: TableDescription, lsn: Lsn) -> MessageBatch:
-    from logicalrep.arrow.kernels.copy_rows import insert_messages
-
     columns = len(relation.columns)
     # A message of NULLs only, of one byte each, cut before the NULLs.
     nulls = v1.Insert(relation_id=relation.relation_id, new=TupleData.of(*[NullValue()] * columns)).build()

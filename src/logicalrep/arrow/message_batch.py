@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logicalrep.arrow.loops.frames import copy_frames, cut_out
 from logicalrep.transactions.errors import TooLargeError
-from logicalrep.transactions.frames import HEADER_SIZE, LARGE_BATCH, LONGEST_MESSAGE, LSN_BYTES
+from logicalrep.transactions.frames import HEADER_SIZE, LARGE_BATCH, LSN_BYTES
 from logicalrep.transactions.tags import DELETE, INSERT, UPDATE, WHOLE
 
 _MESSAGES = 10_000
@@ -124,25 +125,21 @@ def message_batch_in(envelopes: Sequence[bytes]) -> MessageBatch:
 
 
 def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, MessageBatch]:
-    from logicalrep.arrow.kernels.frames import split_compiled
-
     source = np.frombuffer(data, np.uint8)
     if len(source) >= 1 << 31:
         raise TooLargeError("a message of 2 GiB and more cannot be read in columns")
     most = len(source) // header
     lsns, offsets, tags = np.empty(most, np.int64), np.empty(most + 1, np.int32), np.empty(most, np.uint8)
     target = pa.allocate_buffer(len(source))
-    count, size = split_compiled(source, header, LONGEST_MESSAGE, lsns, offsets, tags, np.frombuffer(target, np.uint8))
+    count, size = copy_frames(source, header, lsns, offsets, tags, np.frombuffer(target, np.uint8))
     array = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), target], null_count=0)
     return size, MessageBatch(lsns[:count], array, tags[:count])
 
 
 def copied(batch: MessageBatch, *, without: slice = slice(0, 0)) -> MessageBatch:
-    from logicalrep.arrow.kernels.frames import cut_out
-
     start, length = without.start, without.stop - without.start
     source = np.frombuffer(batch.array.buffers()[2], np.uint8)
     target, offsets = pa.allocate_buffer(batch.size - length * len(batch)), np.empty(len(batch) + 1, np.int32)
-    cut_out(source, _offsets(batch.array).astype(np.int64), start, length, offsets, np.frombuffer(target, np.uint8))
+    cut_out(source, _offsets(batch.array), start, length, offsets, np.frombuffer(target, np.uint8))
     array = pa.Array.from_buffers(pa.binary(), len(batch), [None, pa.py_buffer(offsets), target], null_count=0)
     return MessageBatch(batch.lsns.copy(), array, batch.tags.copy())

@@ -65,8 +65,7 @@ class PackedRows:
     @classmethod
     def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> PackedRows:
         lsns, relation_ids, messages = pa.ipc.read_record_batch(pa.py_buffer(data), _SCHEMA).columns
-        # Copied, as loops are compiled for LSNs that can be written to, like the LSNs of rows from memory.
-        return cls(MessageBatch.of(lsns.to_numpy().copy(), messages), relation_ids.to_numpy(), relations)
+        return cls(MessageBatch.of(lsns.to_numpy(), messages), relation_ids.to_numpy(), relations)
 
 
 @dataclass(frozen=True, slots=True)

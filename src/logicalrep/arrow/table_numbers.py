@@ -1,4 +1,4 @@
-"""A hash table from a table's OID to the number of its description, which compiled loops read."""
+"""A hash table from a table's OID to the number of its description, which loops read."""
 
 from __future__ import annotations
 

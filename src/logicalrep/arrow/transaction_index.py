@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logicalrep.arrow.loops.transactions import follow
 from logicalrep.arrow.message_batch import MessageBatch, tag_mask
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.tags import BEGIN, IN_EVERY_SESSION, ORIGIN, TRUNCATE
@@ -48,10 +49,6 @@ class TransactionIndex:
     def __init__(self, start: int | None, end: int | None) -> None:
         self.start = 0 if start is None else int(start)
         self.end = _EVERYTHING if end is None else int(end)
-        # Imported late: compiled loops exist only where numba is installed.
-        from logicalrep.arrow.kernels.transactions import follow
-
-        self._follow = follow
         self._session = Session(version=1)
         # The transaction that the next chunk begins in: its columns, its origin, its changes so far.
         self._open: tuple[tuple[int, int, int], str | None, int] | None = None
@@ -74,7 +71,7 @@ class TransactionIndex:
         opened, opened_origin, carried = self._open or ((-1, 0, 0), None, 0)
         tables = np.array([_tables_of(messages.data(at)) for at in np.flatnonzero(tags == TRUNCATE).tolist()], np.int64)
         transaction_of, ordinals = np.empty(len(tags), np.int64), np.empty(len(tags), np.int64)
-        wrong, is_open, changes = self._follow(tags, self._open is not None, carried, tables, transaction_of, ordinals)
+        wrong, is_open, changes = follow(tags, self._open is not None, carried, tables, transaction_of, ordinals)
         if wrong >= 0:
             raise TransactionError("message", None, None, "transactions do not begin and end in turn")
         origins = {} if opened_origin is None else {0: opened_origin}

@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, WantedRows
 from logicalrep.arrow.feed.rare_rows import description_columns, feed_row, message_columns, table_columns
 from logicalrep.arrow.feed.texts import Texts
-from logicalrep.arrow.kernels.rows import FeedColumns, Messages, TableArrays, Transactions, fill_rows
-from logicalrep.arrow.kernels.transactions import number_tables
+from logicalrep.arrow.loops.transactions import (
+    FeedColumns,
+    Messages,
+    TableArrays,
+    Transactions,
+    fill_rows,
+    number_tables,
+)
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
 from logicalrep.arrow.positioned_rows import PositionedRows
 from logicalrep.arrow.row_form import RowForm
@@ -40,7 +46,7 @@ class ColumnarFeed:
         self._runs = TransactionIndex(start, end)
         self._texts = Texts("utf-8")
         self._relations = Relations()
-        # The number of each table's current description by OID; the second table is for compiled loops.
+        # The number of each table's current description by OID; the second table is for loops.
         self._described: dict[int, int] = {}
         self._numbers = TableNumbers()
         # The last Relation's bytes by OID; none after a Type, which may give them another meaning.

@@ -10,18 +10,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.texts import TextError, Texts, refuse_texts
-from logicalrep.arrow.kernels import maps as map_kernels
+from logicalrep.arrow.loops.maps import Columns, Entries, Side, Sizes, fill_maps
+from logicalrep.arrow.loops.names import are_utf8, copy_names, find_keys, find_names
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import BINARY
 from logicalrep_protocol.columnar import LocatedBatch
-from logicalrep_runtime.columnar.located import PADDING, padded_room, room
-from logicalrep_runtime.columnar.memory import LANES
-from logicalrep_runtime.columnar.utf8 import are_utf8
+from logicalrep_runtime.columnar.located import room
 
 __all__ = ["Names", "RowMaps", "TableNames", "WantedRows"]
 
-_NO_SIDE = map_kernels.Side(
+_NO_SIDE = Side(
     np.empty(0, np.int64),
     np.empty(0, np.uint8),
     np.empty(0, np.uint8),
@@ -33,13 +32,12 @@ _NO_SIDE = map_kernels.Side(
 class Names:
     def __init__(self, texts: Sequence[str]) -> None:
         self.ends = np.cumsum([0, *(len(text.encode()) for text in texts)], dtype=np.int32)
-        # With bytes behind them, the last texts too are copied in blocks.
-        self.characters = np.array(bytearray("".join(texts).encode() + bytes(LANES)), np.uint8)
+        self.characters = np.frombuffer("".join(texts).encode(), np.uint8)
 
     def take(self, numbers: NDArray[np.int32], type_: pa.DataType) -> pa.Array:
         count, ends = len(numbers), room(len(numbers) + 1, np.int32)
-        copies = room(map_kernels.find_names(numbers, self.ends, ends), np.uint8)
-        map_kernels.copy_names(numbers, self.characters, self.ends, copies, ends)
+        copies = room(find_names(numbers, self.ends, ends), np.uint8)
+        copy_names(numbers, self.characters, self.ends, copies, ends)
         return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(ends), pa.py_buffer(copies)], 0)
 
 
@@ -50,7 +48,7 @@ class TableNames:
         widths = np.array([len(relation.columns) for relation in descriptions], np.int64)
         first = np.cumsum(widths) - widths
         is_key = np.array([column.key for relation in descriptions for column in relation.columns], np.uint8)
-        self.columns = map_kernels.Columns(first, widths, is_key, self.names.characters, self.names.ends)
+        self.columns = Columns(first, widths, is_key, self.names.characters, self.names.ends)
         self.name_sizes = (self.names.ends[first + widths] - self.names.ends[first]).astype(np.int64)
         keys = [len(relation.key) for relation in descriptions]
         self._key_columns = np.flatnonzero(is_key).astype(np.int32)
@@ -59,7 +57,7 @@ class TableNames:
 
     def keys(self, tables: NDArray[np.int32], type_: pa.ListType) -> pa.Array:
         columns, ends = room(len(tables) * self._longest_key, np.int32), room(len(tables) + 1, np.int32)
-        count = map_kernels.find_keys(tables, self._key_columns, self._key_ends, columns, ends)
+        count = find_keys(tables, self._key_columns, self._key_ends, columns, ends)
         return lists(type_, ends, self.names.take(columns[:count], type_.value_type))
 
 
@@ -73,10 +71,8 @@ class WantedRows:
 
 @dataclass(frozen=True, slots=True)
 class _Filled:
-    entries: map_kernels.Entries
-    values: NDArray[np.uint8]
-    """The memory of the entries' values, with PADDING zero bytes before and after them."""
-    sizes: map_kernels.Sizes
+    entries: Entries
+    sizes: Sizes
 
 
 class RowMaps:
@@ -97,22 +93,21 @@ class RowMaps:
         names = self._tables.names.take(filled.entries.unsent[: filled.sizes.unsent], names_type.value_type)
         return self._maps(filled, type_), lists(names_type, filled.entries.unsent_ends, names)
 
-    def _side(self, name: str) -> map_kernels.Side:
+    def _side(self, name: str) -> Side:
         number = self._batch.numbers[name]
         cells = self._batch.located.cells.get(number)
         if cells is None:
             return _NO_SIDE
         validity = self._batch.located.validity[number]
-        return map_kernels.Side(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
+        return Side(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
 
-    def _filled(self, rows: WantedRows, side: map_kernels.Side, other: map_kernels.Side, *, are_new: bool) -> _Filled:
+    def _filled(self, rows: WantedRows, side: Side, other: Side, *, are_new: bool) -> _Filled:
         offsets = self._batch.offsets
         count, most = len(rows.messages), rows.most_values
-        values = padded_room(int(offsets[rows.messages[-1] + 1]) - int(offsets[rows.messages[0]]))
-        entries = map_kernels.Entries(
+        entries = Entries(
             names=room(rows.most_names, np.uint8),
             name_ends=room(most + 1, np.int32),
-            values=values[PADDING:],
+            values=room(int(offsets[rows.messages[-1] + 1]) - int(offsets[rows.messages[0]]), np.uint8),
             value_ends=room(most + 1, np.int32),
             value_bits=_set_bits(most),
             binary_entries=room(most, np.int32),
@@ -122,7 +117,7 @@ class RowMaps:
             unsent=room(most, np.int32),
             unsent_ends=room(count + 1, np.int32),
         )
-        sizes = map_kernels.fill_maps(
+        filled = fill_maps(
             rows.messages,
             rows.tables,
             self._tables.columns,
@@ -133,13 +128,12 @@ class RowMaps:
             self._batch.data,
             entries,
         )
+        sizes = Sizes(*filled)
         if sizes.wrong >= 0:
             relation = self._tables.descriptions[int(rows.tables[sizes.wrong])]
             reason = f"a row does not have a value for each of the {len(relation.columns)} columns of {relation}"
             raise TransactionError("message", None, None, reason)
-        # Copying writes behind the copied bytes.
-        values[PADDING + sizes.values :][:PADDING] = 0
-        return _Filled(entries, values, sizes)
+        return _Filled(entries, sizes)
 
     def _maps(self, filled: _Filled, type_: pa.MapType) -> pa.Array:
         entries, sizes = filled.entries, filled.sizes
@@ -152,15 +146,14 @@ class RowMaps:
     def _bytes_of(self, filled: _Filled, type_: pa.DataType) -> pa.Array:
         entries, sizes = filled.entries, filled.sizes
         validity = pa.py_buffer(entries.value_bits) if sizes.nulls else None
-        values = pa.py_buffer(filled.values).slice(PADDING, sizes.values)
+        values = pa.py_buffer(entries.values[: sizes.values])
         return pa.Array.from_buffers(
             type_, sizes.entries, [validity, pa.py_buffer(entries.value_ends), values], sizes.nulls
         )
 
     def _texts_of(self, filled: _Filled) -> pa.Array:
         texts = self._bytes_of(filled, pa.string())
-        ends = filled.entries.value_ends[: filled.sizes.entries + 1]
-        if not are_utf8(filled.values, PADDING, filled.sizes.values, ends):
+        if not are_utf8(filled.entries.values, filled.entries.value_ends[: filled.sizes.entries + 1]):
             raise TextError.of(self._no_texts(filled))
         return texts
 

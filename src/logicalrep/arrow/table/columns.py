@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.kernels import kernel_columns
+from logicalrep.arrow.loops.finding import RowCells, find_rows
 from logicalrep.transactions.tags import NULL
 from logicalrep.values import Column, arrow_array_or_text
 from logicalrep.values.kernel import Kernel
@@ -105,13 +106,10 @@ class RowReader:
 
     def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[PresentRows, int | None]:
         """`kinds` is each row's kind. The second result is a message whose row has a wrong number of values."""
-        # Imported late: importing the compiled loops takes a while.
-        from logicalrep.arrow.kernels.finding import RowCells, find_rows
-
         count = len(rows)
-        present = whole = RowCells(*room(2 * count, np.int64).reshape(2, count))
+        present = whole = _row_cells(count)
         if kinds is not None:
-            whole = RowCells(*room(2 * count, np.int64).reshape(2, count))
+            whole = _row_cells(count)
         present_count, whole_count, wrong, has_more = find_rows(
             rows,
             walk.offsets,
@@ -122,8 +120,8 @@ class RowReader:
             present,
             whole,
         )
-        having = present.rows[:present_count], present.cells[:present_count]
-        having_whole = having if kinds is None else (whole.rows[:whole_count], whole.cells[:whole_count])
+        having = present[0][:present_count], present[1][:present_count]
+        having_whole = having if kinds is None else (whole[0][:whole_count], whole[1][:whole_count])
         more = self._more(walk.cells, *having, having_whole[0]) if has_more else {}
         row = None if wrong < 0 else int(rows[wrong])
         return PresentRows(walk.cells, count, *having, *having_whole, more), row
@@ -174,6 +172,11 @@ class RowReader:
         order = np.arange(len(array))
         order[rows] = len(array) + np.arange(len(rows))
         return pa.concat_arrays([array, loaded]).take(pa.array(order)), dict(sorted(unfit.items()))
+
+
+def _row_cells(count: int) -> RowCells:
+    rows, cells = room(2 * count, np.int64).reshape(2, count)
+    return rows, cells
 
 
 def has(validity: Bytes, rows: Int64s) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logicalrep.arrow.loops.finding import group_rows
 from logicalrep.arrow.table.columns import LocatedRows, LocatedValues, PresentRows, RowReader, Rows, has
 from logicalrep.arrow.table.loading import load
 from logicalrep.transactions.relations import TableDescription
@@ -314,28 +315,11 @@ def _located(batch: LocatedBatch, name: str) -> LocatedRows | None:
 
 
 def _by_table(oids: Ints, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
-    from logicalrep.arrow.kernels.finding import GROUPS, group_rows
-
-    count = len(rows)
-    codes, buckets, grouped = room(count, np.uint16), room(GROUPS, np.uint16), room(count, np.int64)
-    table_oids, counts, starts = room(3 * GROUPS // 2, np.uint32).reshape(3, -1)
-    tables = group_rows(rows, oids, codes, buckets, table_oids, counts, starts, grouped)
-    if tables >= 0:
-        return _parts(table_oids[:tables].tolist(), counts[:tables].tolist(), grouped)
-    # There are more tables than the loop counts.
-    values = oids[rows]
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)])
-    sizes = np.diff(begins, append=len(ordered)).tolist()
-    return _parts(ordered[begins].tolist(), sizes, rows[order])
-
-
-def _parts(values: list[int], sizes: list[int], rows: Int64s) -> Iterator[tuple[int, Int64s]]:
+    grouped = room(len(rows), np.int64)
     stop = 0
-    for value, size in zip(values, sizes, strict=True):
-        yield value, rows[stop : stop + size]
-        stop += size
+    for oid, count in group_rows(rows, oids, grouped):
+        yield oid, grouped[stop : stop + count]
+        stop += count
 
 
 def _characters(values: Ints) -> pa.Array:
