@@ -97,7 +97,29 @@ static inline void write_integer(uint8_t *bytes, int width, int64_t index, int64
     }
 }
 
-/* Integers in network byte order. */
+/* Integers in network byte order. Compilers do not always see that shifts of bytes are one load. */
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+static inline uint64_t load64(const uint8_t *at)
+{
+    uint64_t value;
+    memcpy(&value, at, 8);
+    return __builtin_bswap64(value);
+}
+
+static inline uint32_t load32(const uint8_t *at)
+{
+    uint32_t value;
+    memcpy(&value, at, 4);
+    return __builtin_bswap32(value);
+}
+
+static inline uint16_t load16(const uint8_t *at)
+{
+    uint16_t value;
+    memcpy(&value, at, 2);
+    return __builtin_bswap16(value);
+}
+#else
 static inline uint64_t load64(const uint8_t *at)
 {
     return (uint64_t)at[0] << 56 | (uint64_t)at[1] << 48 | (uint64_t)at[2] << 40 | (uint64_t)at[3] << 32 |
@@ -113,6 +135,7 @@ static inline uint16_t load16(const uint8_t *at)
 {
     return (uint16_t)(at[0] << 8 | at[1]);
 }
+#endif
 
 static inline int64_t load_integer(const uint8_t *at, int width, bool is_signed)
 {
