@@ -8,10 +8,7 @@ from typing import Any
 
 
 def eventually(condition: Callable[[], bool], query: Any = None, seconds: float = 300) -> None:
-    """Wait until something holds; a query that has failed raises its error.
-
-    The bound is for what never happens: on a busy machine a first run compiles loops for minutes.
-    """
+    """Wait until something holds; a query that has failed raises its error. The bound is for what never happens."""
     deadline, pause = time.monotonic() + seconds, 0.01
     while not condition():
         if query is not None and query.exception() is not None:

@@ -9,7 +9,6 @@ import pytest
 from logicalrep.observe.events import CopyEnded, CopyStarted, LoadsNeeded, RowsCopied
 from logicalrep.observe.load_summary import LoadSummary
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.columnar.compiling import compiling
 
 SMALL, LARGE = TableName("public", "small"), TableName("public", "large")
 
@@ -51,21 +50,3 @@ def test_one_report_is_no_rate(clock: list[float]) -> None:
     summary.on_event(RowsCopied(LARGE, 386))
     clock[0] += 5
     assert summary.text() == "0 of 1 table loaded, 386 of 900,000 rows"
-
-
-def test_while_loops_compile_the_sentence_says_so(clock: list[float]) -> None:
-    summary = LoadSummary()
-    summary.on_event(LoadsNeeded([LARGE], "new"))
-    summary.on_event(CopyStarted(LARGE, 1000))
-    with compiling(object()):
-        summary.on_event(RowsCopied(LARGE, 10))
-        clock[0] += 20
-        summary.on_event(RowsCopied(LARGE, 10))
-        assert summary.text() == (
-            "0 of 1 table loaded, 20 of 1,000 rows; compiling loops, for the first work after an installation"
-        )
-    assert summary.text() == "0 of 1 table loaded, 20 of 1,000 rows"
-    clock[0] += 1
-    summary.on_event(RowsCopied(LARGE, 490))
-    # The seconds of the compilation are not part of the rate.
-    assert summary.text() == "0 of 1 table loaded, 510 of 1,000 rows, about 1 s"

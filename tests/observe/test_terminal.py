@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import sys
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -27,7 +26,6 @@ from logicalrep.observe.figures import Standing, TableFigures
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter, show_progress
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.columnar.compiling import announcing_compilation, compiling
 from tests.terminals import Terminal
 from tests.waiting import eventually
 
@@ -224,24 +222,15 @@ def test_the_bar_of_a_load_that_is_given_up_goes() -> None:
         assert not observer.progress.tasks
 
 
-def test_a_checkpoint_is_not_the_end_of_compiling(clock: list[float]) -> None:
+def test_a_checkpoint_ends_a_step(clock: list[float]) -> None:
     stream = io.StringIO()
     observer = LinePrinter(stream)
-    with announcing_compilation(lambda text: observer.on_event(StepStarted(text))):
-        for goes_on in (compiling("a loop"), nullcontext()):
-            with goes_on:
-                observer.on_event(CheckpointSaved(1, {}))
-                clock[0] += 60
-                observer.print_progress()
+    observer.on_event(StepStarted("reading the catalog"))
+    for _ in range(2):
         clock[0] += 60
         observer.print_progress()
-        # The run announces no second compilation.
-        with compiling("another loop"):
-            clock[0] += 60
-            observer.print_progress()
-    first, *following = lines_of(stream)
-    assert first.startswith("compiling loops: ")
-    assert following == [f"still {first}, 60 s", f"still {first}"]
+        observer.on_event(CheckpointSaved(1, {}))
+    assert lines_of(stream) == ["reading the catalog", "still reading the catalog, 60 s"]
 
 
 def test_a_long_step_writes_lines_without_events(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,8 +192,7 @@ def test_a_server_can_stop_while_nothing_is_acknowledged_and_while_nothing_is_re
             receiver.wait_until_started()
             # More than the sockets hold.
             server.insert(20_000)
-            # Loops may have to be compiled.
-            eventually(lambda: receiver.wait(0.1), seconds=240)
+            eventually(lambda: receiver.wait(0.1))
             server.stop()
             local.start()
             receiver.take()

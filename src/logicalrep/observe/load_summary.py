@@ -16,14 +16,12 @@ from logicalrep.observe.events import (
 )
 from logicalrep.observe.observer import Observer
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.columnar.compiling import is_compiling
 
 
 class LoadSummary(Observer):
     """Counts tables and rows from the first needed load until no load is left; safe for several threads.
 
-    The time that is left is estimated from the rows since the first report, once each table in progress has reported,
-    and not while loops compile.
+    The time that is left is estimated from the rows since the first report, once each table in progress has reported.
     """
 
     def __init__(self) -> None:
@@ -48,7 +46,7 @@ class LoadSummary(Observer):
                 case RowsCopied(table, rows) if table in self._copied:
                     copied, estimate = self._copied[table]
                     self._copied[table] = copied + rows, estimate
-                    if self._first is None or is_compiling():
+                    if self._first is None:
                         self._first = time.monotonic(), self._rows
                 case CopyEnded(table=table):
                     self._waiting.discard(table)
@@ -84,8 +82,6 @@ class LoadSummary(Observer):
             if total:
                 has_all = self._waiting <= self._copied.keys()
                 text += f", {_rows(rows, total)} of {_rows(total)} rows{'' if has_all else ' or more'}"
-            if is_compiling():
-                return f"{text}; compiling loops, for the first work after an installation"
             if self._first is None or not all(self._copied.get(table, (0, 0))[0] for table in self._waiting):
                 return text
             began, first_rows = self._first

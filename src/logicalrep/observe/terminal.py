@@ -30,7 +30,6 @@ from logicalrep.observe.log import timed
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.repeating import repeating
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.columnar.compiling import STEP, is_compiling
 from logicalrep_runtime.visible import visible
 
 _BATCH_LINES_INTERVAL = 5.0
@@ -95,10 +94,8 @@ class LinePrinter(Observer):
             return
         if step is None and not self._summary.is_over:
             self._print_unless_quiet(self._summary.text())
-        elif step is not None or is_compiling():
-            # A run announces only its first compilation.
-            text = f"still {STEP}" if step is None else f"still {step[0]}, {time_now - step[1]:.0f} s"
-            self._print_unless_quiet(text)
+        elif step is not None:
+            self._print_unless_quiet(f"still {step[0]}, {time_now - step[1]:.0f} s")
             self._silence = min(2 * self._silence, _LONGEST_SILENCE_OF_STEP)
 
     def on_event(self, event: RunEvent) -> None:
@@ -115,8 +112,7 @@ class LinePrinter(Observer):
                 self._print_tenth(table, rows)
             case CheckpointSaved():
                 self._loading = len(event.loading())
-                if not is_compiling():
-                    self._set_step(None)
+                self._set_step(None)
             case BatchApplied():
                 self._print_batch(event)
         if (line := _line(event)) is not None and (event.level > logging.INFO or not self._quiet):

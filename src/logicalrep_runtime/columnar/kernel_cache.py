@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from logicalrep_runtime.columnar.compiling import compile_in_thread, compiling
 from logicalrep_runtime.columnar.private_folders import UnsafeFolderError, private_folder
 
 if sys.platform != "win32":
@@ -52,17 +51,9 @@ def is_compiled(kernel: Any) -> bool:
 
 def _compile(compile: Callable[[Any], Any], cache: _Cache, signature: Any) -> Any:
     """Load or compile a kernel for a signature, one process at a time."""
-
-    def compile_alone() -> Any:
-        # All threads take the locks in one order: this process's, then those of kernels, each before its callees'.
-        with (
-            _compiler_lock,
-            locked(cache.lock_path),
-            contextlib.nullcontext() if cache.is_filled else compiling(cache),
-        ):
-            return compile(signature)
-
-    return compile_in_thread(compile_alone)
+    # All threads take the locks in one order: this process's, then those of kernels, each before its callees'.
+    with _compiler_lock, locked(cache.lock_path):
+        return compile(signature)
 
 
 @contextlib.contextmanager

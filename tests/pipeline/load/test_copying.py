@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from logicalrep.observe.events import RunEvent, StepStarted
-from logicalrep.observe.observer import Observer, Observers
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.load import copying, snapshot_copy
+from logicalrep.pipeline.load import copying
 from logicalrep.pipeline.load.copying import typed, typed_without_loops
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -90,93 +85,3 @@ def test_small_tables_are_loaded_without_loops_until_these_are_compiled(
     replicate_with(settings(shop, tmp_path, once=True), Observers(), engine=SequentialEngine())
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
     assert set(used) == {"loops" if is_compiled else "values"}
-
-
-def test_a_line_says_once_that_larger_tables_wait_for_loops(
-    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Heard(Observer):
-        def on_event(self, event: RunEvent) -> None:
-            match event:
-                case StepStarted(text):
-                    heard.append(text)
-
-    heard: list[str] = []
-    for is_compiled in (False, True):
-        monkeypatch.setattr(snapshot_copy, "are_loops_compiled", lambda value=is_compiled: value)
-        lake = tmp_path / str(is_compiled)
-        replicate_with(
-            settings(shop, lake, once=True), Heard(), engine=SequentialEngine(), limits=Limits(uncompiled_bytes=0)
-        )
-        assert len([text for text in heard if "compiling loops" in text]) == 1
-
-
-_MODULE = """
-from logicalrep_runtime.columnar import kernel_cache
-from logicalrep_runtime.columnar.compiling import announcing_compilation
-from logicalrep_runtime.columnar.memory import compiled
-
-@compiled
-def one(number): return number + 1
-
-@compiled
-def two(number): return number + 2
-
-was_compiled = kernel_cache.is_compiled(one)
-with announcing_compilation(print):
-    assert (one(1), two(1)) == (2, 3)
-print(was_compiled, kernel_cache.is_compiled(one))
-"""
-
-
-@pytest.mark.slow
-def test_observers_hear_once_of_compiled_loops_and_never_of_cached_loops(tmp_path: Path) -> None:
-    (tmp_path / "of_loops.py").write_text(_MODULE)
-    environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "loops")}
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-c", "import of_loops"], capture_output=True, text=True, check=True, env=environment
-        ).stdout.splitlines()
-        for _ in range(2)
-    )
-    assert first == ["compiling loops: cached for later runs (about 20 seconds of one core)", "False True"]
-    assert second == ["True True"]
-
-
-_MEANWHILE = """
-import threading
-from logicalrep_runtime.columnar.compiling import acting_meanwhile
-from logicalrep_runtime.columnar.memory import compiled
-
-@compiled
-def inner(number): return number + 1
-
-@compiled
-def outer(number): return inner(number) + 1
-
-@compiled
-def wrong(number): return number.nothing
-
-def run():
-    threads = set()
-    with acting_meanwhile(lambda: threads.add(threading.current_thread())):
-        assert outer(1) == 3
-        try:
-            wrong(1)
-        except Exception as error:
-            print(type(error).__name__)
-    assert threads <= {threading.main_thread()}
-    assert outer(2) == 4
-    print(bool(threads))
-"""
-
-
-@pytest.mark.slow
-def test_a_thread_works_while_its_loops_are_compiled(tmp_path: Path) -> None:
-    (tmp_path / "of_loops.py").write_text(_MEANWHILE)
-    program = "from logicalrep_runtime.columnar import compiling; compiling.ACTION_INTERVAL = 0.001; import of_loops; of_loops.run()"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
-        env=os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "loops")},
-    )  # fmt: skip
-    assert done.stdout.splitlines() == ["TypingError", "True"]

@@ -257,9 +257,6 @@ def test_kills_at_each_write(
     """One process after another is killed at its first write, then at its second, and so on; rows change meanwhile."""
     db18.execute(*TABLE)
     replicate_once(db18, tmp_path, table_settings=kept)
-    # No killed process compiles loops, and holds the slot meanwhile.
-    change(db18, 1)
-    replicate_once(db18, tmp_path, table_settings=kept)
     load = load_name(tmp_path, "public/t")
     damage(tmp_path, "public/t", stale_and_missing)
     resync_part(db18.settings, Storage(str(tmp_path)), T, parse_condition("id < 60"))

@@ -93,7 +93,6 @@ def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
     assert figures(address)["logicalrep_changes_total"] == 0
     db.execute("INSERT INTO t SELECT i, 'v' FROM generate_series(1, 100) AS i")
     committed = time.time()
-    # The first of a process may have to compile.
     assert len(query.plan(300)) == 100
     # Spark has not ended the batch.
     eventually(lambda: figures(address)["logicalrep_lag_bytes"] > 100)

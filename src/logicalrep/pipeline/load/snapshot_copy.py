@@ -24,7 +24,6 @@ from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.load.copying import (
     CopiedPart,
     CopyTask,
-    are_loops_compiled,
     copy,
 )
 from logicalrep.pipeline.load.deleted_keys import (
@@ -49,7 +48,6 @@ from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_te
 from logicalrep.postgres.table_rows.keys import query_tree
 from logicalrep.postgres.table_rows.parts import gathered_parts, query_parts
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.columnar.compiling import announce_compilation
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _RANGE_SECONDS = 0.25
@@ -346,9 +344,6 @@ class SnapshotCopy:
     def _copy(self, part: CopyTask | KeysTask, table_bytes: int) -> CopiedPart:
         if isinstance(part, KeysTask):
             return self._engine.run(find_deleted_keys, [part], part.stored.size)[0]
-        if table_bytes > self._storage.limits.uncompiled_bytes and not are_loops_compiled():
-            # The process that will compile the loops cannot announce that.
-            announce_compilation()
         # The size decides where the engine runs a part: a small last part runs where the table's other parts do.
         return self._engine.run(copy, [part], table_bytes)[0]
 

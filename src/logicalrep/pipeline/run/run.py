@@ -61,7 +61,6 @@ from logicalrep.pipeline.tables.manager import TableManager
 from logicalrep.postgres.retries import Ended, Wait
 from logicalrep.postgres.slots.errors import LostPositionError, SlotError
 from logicalrep.postgres.snapshots import WRITERS_INTERVAL
-from logicalrep_runtime.columnar.compiling import announcing_compilation
 from logicalrep_runtime.errors import LogicalRepError
 
 _MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
@@ -128,7 +127,6 @@ def replicate_with(
         observer = Observers(observer, LogObserver(), observed, *calls)
         for call in calls:
             stack.enter_context(call.calling())
-        stack.enter_context(announcing_compilation(passing(observer, StepStarted)))
         try:
             if engine is None:
                 choice = choose_engine(settings.engine)

@@ -14,7 +14,6 @@ from logicalrep.postgres.timelines import Timeline
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Decision
-from logicalrep_runtime.columnar.compiling import acting_meanwhile
 from logicalrep_runtime.scalars import Lsn
 
 
@@ -108,9 +107,7 @@ class SlotReceiver(ABC):
 
     def _run(self) -> None:
         try:
-            # The server ends a session without reports for a minute, which compiling may take.
-            with acting_meanwhile(self.replication.report_in_time):
-                self._receive()
+            self._receive()
             self._acknowledge()
         except BaseException as error:
             self.error = error

@@ -18,9 +18,9 @@ from logicalrep.pipeline.engines.engine import HAS_ENDED, EngineError, LocalValu
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled
 from logicalrep.pipeline.engines.spark.errors import NO_TASK, java_has_ended, refuse_ended, spark_errors
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
+from logicalrep.pipeline.engines.spark.watched_calls import call_watched
 from logicalrep.pipeline.state.state import FOLDER
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
-from logicalrep_runtime.columnar.watched_calls import call_watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,10 +21,10 @@ from logicalrep.pipeline.engines.spark.errors import refuse_ended, spark_errors
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs, SparkJobs
 from logicalrep.pipeline.engines.spark.local import LOCAL, SETTINGS, start_apart
 from logicalrep.pipeline.engines.spark.shared import SharedSpark, connect
+from logicalrep.pipeline.engines.spark.watched_calls import call_watched
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.retries import Ended
-from logicalrep_runtime.columnar.watched_calls import call_watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
