@@ -112,8 +112,8 @@ test-all-spark: $(SPARK_READY) ## The part of test-all with Spark, without repli
 test-all-tables: $(SPARK_READY) ## The part of test-all with Spark and replicated tables
 	$(PYTEST) -m spark tests/pipeline
 
-test-plain-reader: $(SPARK_READY) ## Run the tests of the codecs without the native reader
-	LOGICALREP_NATIVE=0 $(PYTEST) -m "not thorough and not postgres and not spark" tests/protocol tests/native
+test-plain-reader: $(SPARK_READY) ## Run the tests of the codecs without logicalrep-native
+	LOGICALREP_NATIVE=0 $(PYTEST) -m "not thorough and not postgres and not spark" tests/protocol tests/native tests/arrow/test_columnar_*.py
 
 test-packages: ## Install the wheels and the sdist of dist/ into fresh environments, and use them
 	PYTHON=$(PYTHON) .ci/packages

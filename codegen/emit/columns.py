@@ -1,18 +1,17 @@
-"""Files of the columnar decoder: each version's columns as data, and its compiled kernel.
+"""The columns of each version: as data for the package, and as steps for the native walks (walks.py).
 
 A column's name is the field's name or its `batch column`. Every message with such a field fills the column, in the
 message's rows. All fields of a column must have the same type. Rows that are not attributes of a message's class (tags,
 counts, lengths, constants) have no column. For a part that is not repeated, each field is a column such as `new_flags`;
-the column of a row's values has the part's name. So a new field in the spec becomes a column and a line in a kernel
+the column of a row's values has the part's name. So a new field in the spec becomes a column and a line in a walk
 without manual work.
 
-A column has the same number in the kernels of all versions. So a function that a version leaves unchanged has the same
-text, and the kernel imports the function from the kernel of the version that introduced it.
+A column has the same number in all versions. So a function that a version leaves unchanged has the same text, and the
+walks share it.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -60,13 +59,10 @@ class ColumnSource:
     valued: bytes = b""
     texts: bytes = b""
     fields: tuple[ColumnSource, ...] = ()
-    expand: str = ""
+    function: str = ""
+    """The name of a list's part in the walk's functions."""
     path: str = ""
-
-    @property
-    def constant(self) -> str:
-        """The kernel's name for the column's number."""
-        return f"{self.name.upper()}_COLUMN"
+    """For cells, the path of a value in errors; for a field of a list's items, its attribute in Python."""
 
     @property
     def is_fixed(self) -> bool:
@@ -92,7 +88,7 @@ class ColumnSource:
 
     def __str__(self) -> str:
         shown = [f"name={self.name!r}", f"kind={self.kind!r}"]
-        for name in ("width", "signed", "arrow", "epoch", "valued", "texts", "expand", "path"):
+        for name in ("width", "signed", "arrow", "epoch", "valued", "texts", "path"):
             if value := getattr(self, name):
                 shown.append(f"{name}={value!r}")
         if self.fields:
@@ -102,7 +98,7 @@ class ColumnSource:
 
 @dataclass(frozen=True)
 class MessageSource:
-    """A message of a version, and the kernel's steps to read it."""
+    """A message of a version, and the walk's steps to read it."""
 
     message: Message
     when: str
@@ -111,9 +107,15 @@ class MessageSource:
     steps: tuple[Step, ...]
 
     @property
+    def numbered(self) -> dict[str, ColumnSource]:
+        """The columns by the paths of their attributes in Python; for cells, the object that has kinds and values."""
+        paths = {variable.removesuffix("_").replace("__", "."): column for variable, column in self.columns.items()}
+        return {path.rpartition(".")[0] if column.kind == "cells" else path: column for path, column in paths.items()}
+
+    @property
     def function(self) -> str:
-        """The kernel's function that reads the message."""
-        return f"_{snake_case(class_name(self.message.name))}"
+        """The message's name in the walk's functions."""
+        return snake_case(class_name(self.message.name))
 
     @property
     def has_cells(self) -> bool:
@@ -126,7 +128,7 @@ class MessageSource:
 
 @dataclass(frozen=True)
 class PartSource:
-    """A repeated part, cells or items of a list, and the kernel's steps to read it."""
+    """A repeated part, cells or items of a list, and the walk's steps to read it."""
 
     body: Choose | Group
     function: str
@@ -144,17 +146,14 @@ class PartSource:
         """True for cells, False for items of a list."""
         return isinstance(self.body, Choose)
 
-    def number_of(self, variable: str) -> int:
-        """Return the number of a field's array."""
-        return list(self.columns).index(variable)
 
+class WalkSource:
+    """The messages, columns and parts of a version's walk."""
 
-class Kernel:
     def __init__(self, versions: tuple[View, ...], view: View) -> None:
         self.protocol = view.protocol
         self.sent = versions[-1].messages
         self.version = view.version
-        self.module = f"kernel_{view.module}"
         self.columns: list[ColumnSource] = []
         self.every: list[ColumnSource] = []
         """The columns of all versions, by number."""
@@ -275,17 +274,17 @@ class Kernel:
                     f"{part.name}.{inner.name} is named {inner.column!r} in the items of a column, like another field"
                 )
                 self._clashes.setdefault(text, Finding(inner.place, f"{text}; {_OTHERWISE}"))
-            columns[_local(inner.name)] = self._column(inner, view, path)
+            columns[_local(inner.name)] = replace(self._column(inner, view, path), path=inner.name)
         function = self._function(operation.body, operations, columns)
-        return ColumnSource(operation.column, "items", fields=tuple(columns.values()), expand=f"{function}_items")
+        return ColumnSource(operation.column, "items", fields=tuple(columns.values()), function=function)
 
     def _function(
         self, body: Choose | Group, operations: Operations, columns: Mapping[str, ColumnSource] = MappingProxyType({})
     ) -> str:
-        """Return the name of a part's function. Two versions of a part in one kernel have two functions."""
+        """Return the name of a part's function. Two versions of a part in one walk have two functions."""
         if all(part.part != body.part for part in self.parts):
             same = sum(part.function.rstrip("_") == snake_case(body.part.name) for part in self.parts)
-            name = f"{snake_case(body.part.name)}_{'_' * same}"
+            name = snake_case(body.part.name) + "_" * same
             self.parts.append(PartSource(body, name, steps(renamed(operations, _local)), dict(columns)))
         return self.function_of(body.part)
 
@@ -298,31 +297,26 @@ class Kernel:
         return f"{'int' if integer.signed else 'uint'}{8 * integer.width}"
 
     def is_measure(self, integer: Integer) -> bool:
-        """Return whether the kernel needs an integer even if it writes nothing."""
+        """Return whether the walk needs an integer even if it writes nothing."""
         return isinstance(integer, Measure)
 
     def is_checked(self, integer: Integer) -> bool:
         """Return whether some values of an integer are illegal."""
         return bool(checks_of(Run((integer,)), members=True))
 
-    @property
-    def cells_columns(self) -> list[ColumnSource]:
-        return [column for column in self.columns if column.kind == "cells"]
-
     def number_of(self, column: ColumnSource) -> int:
         return self.every.index(column)
 
-    def cells_of(self, column: ColumnSource) -> str:
-        return f"cells[{[candidate for candidate in self.every if candidate.kind == 'cells'].index(column)}]"
+    def constant_of(self, column: ColumnSource) -> str:
+        """Return the walk's name for the column's number. Versions may have different columns of one name."""
+        same = [candidate for candidate in self.every if candidate.name == column.name]
+        return f"{column.name.upper()}_COLUMN{'_' * same.index(column)}"
 
     def cells_number_of(self, column: ColumnSource) -> int:
         return [candidate for candidate in self.every if candidate.kind == "cells"].index(column)
 
     def span_number_of(self, column: ColumnSource) -> int:
         return [candidate for candidate in self.every if candidate.has_spans].index(column)
-
-    def spans_of(self, column: ColumnSource) -> str:
-        return f"spans[{[candidate for candidate in self.every if candidate.has_spans].index(column)}]"
 
     @property
     def dispatch(self) -> list[MessageSource]:
@@ -349,84 +343,41 @@ def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def _local(name: str) -> str:
-    """Return the variable of a field. Nothing else in a kernel ends with an underscore."""
+    """Return the variable of a field. Nothing else in a walk ends with an underscore."""
     return f"{name}_"
 
 
-class _Functions:
-    """The functions of all kernels, oldest version first. A later kernel imports an unchanged function."""
-
-    def __init__(self, package: str) -> None:
-        self._package = package
-        self._modules: dict[str, str] = {}
-
-    def kernel(self, kernel: Kernel) -> str:
-        own: list[str] = []
-        inherited: dict[str, list[str]] = {}
-        texts_by_name: dict[str, str] = {}
-        numbers = {column.constant: str(kernel.number_of(column)) for column in kernel.columns}
-        text = render("columnar_functions.py.j2", kernel=kernel, checks_of=checks_of)
-        for function in map(str.strip, _FUNCTION.split(text)[1:]):
-            name, *called = _NAME.findall(function)
-            # The function with columns by number, and all functions that it calls.
-            resolved = _CONSTANT.sub(lambda match: numbers[match[0]], function)
-            texts_by_name[name] = "".join(
-                [resolved, *(texts_by_name[other] for other in called if other in texts_by_name)]
-            )
-            if self._modules.setdefault(texts_by_name[name], kernel.module) == kernel.module:
-                own.append(function)
-            else:
-                inherited.setdefault(self._modules[texts_by_name[name]], []).append(name)
-        used = {*_CONSTANT.findall("".join(own)), *(column.constant for column in kernel.cells_columns)}
-        return render(
-            "columnar_kernel.py.j2",
-            package=self._package,
-            kernel=kernel,
-            functions=own,
-            inherited=inherited,
-            exported=sorted(["walk", *(f"{part.function}_items" for part in kernel.parts if not part.is_choice)]),
-            numbered=[column for column in kernel.columns if column.constant in used],
-        )
-
-
-_FUNCTION = re.compile(r"^(?=@inlined|@compiled)", re.MULTILINE)
-_NAME = re.compile(r"\b(\w+)\(")
-_CONSTANT = re.compile(r"\b\w+_COLUMN\b")
-
-
-def _plans(messages: tuple[Message, ...], kernels: list[Kernel]) -> Iterator[str]:
+def _plans(messages: tuple[Message, ...], walks: list[WalkSource]) -> Iterator[str]:
     """Yield messages as in the package's plans.py: one entry for all versions with the same columns."""
     for message in messages:
-        versions_by_columns: dict[tuple[int, ...], list[int]] = {}
-        for kernel in kernels:
-            for source in (candidate for candidate in kernel.messages if candidate.message.name == message.name):
-                versions_by_columns.setdefault(tuple(map(kernel.number_of, source.columns.values())), []).append(
-                    kernel.version
-                )
-        for numbers, versions in versions_by_columns.items():
+        versions_by_columns: dict[str, list[int]] = {}
+        for walk in walks:
+            for source in (candidate for candidate in walk.messages if candidate.message.name == message.name):
+                numbers = {path: walk.number_of(column) for path, column in source.numbered.items()}
+                versions_by_columns.setdefault(str(numbers), []).append(walk.version)
+        for columns, versions in versions_by_columns.items():
             when = f", when={message.also_when!r}" if message.also_when else ""
             named = f"name={message.name!r}, tag={message.tag!r}, since={message.since}, versions={tuple(versions)}"
-            yield f"MessagePlan({named}, columns={numbers}{when})"
+            yield f"MessagePlan({named}, columns={columns}{when})"
 
 
-def kernels_of(versions: tuple[View, ...]) -> list[Kernel]:
-    """Return each version's kernel, with the same numbers of columns. Raises SpecError."""
+def walks_of(versions: tuple[View, ...]) -> list[WalkSource]:
+    """Return the source of each version's walk, with the same numbers of columns. Raises SpecError."""
     protocol = versions[0].protocol
     if protocol.byte_order == "little":
         raise SpecError([Finding(protocol.place, "batches read integers with 'byte order: big' only")])
-    kernels = [Kernel(versions, view) for view in versions]
-    every = list(dict.fromkeys(column for kernel in reversed(kernels) for column in kernel.columns))
-    for kernel in kernels:
-        kernel.every = every
-    return kernels
+    walks = [WalkSource(versions, view) for view in versions]
+    every = list(dict.fromkeys(column for walk in reversed(walks) for column in walk.columns))
+    for walk in walks:
+        walk.every = every
+    return walks
 
 
-def emit_columnar(kernels: list[Kernel], package: str, digests: Mapping[int, str]) -> dict[str, str]:
-    """Return the sub-package's files by path within the package: session, plans and kernels."""
-    functions = _Functions(package)
-    texts = {f"columnar/{kernel.module}.py": functions.kernel(kernel) for kernel in kernels}
-    messages = _plans(kernels[-1].sent, kernels)
-    context = {"protocol": kernels[0].protocol, "kernels": kernels, "package": package, "digests": digests}
-    texts["columnar/__init__.py"] = render("columnar_init.py.j2", **context)
-    texts["columnar/plans.py"] = render("columnar_plans.py.j2", columns=kernels[0].every, messages=messages, **context)
-    return texts
+def emit_columnar(walks: list[WalkSource], package: str, digests: Mapping[int, str]) -> dict[str, str]:
+    """Return the sub-package's files by path within the package: session and plans."""
+    context = {"protocol": walks[0].protocol, "package": package, "digests": digests}
+    plans = _plans(walks[-1].sent, walks)
+    return {
+        "columnar/__init__.py": render("columnar_init.py.j2", **context),
+        "columnar/plans.py": render("columnar_plans.py.j2", columns=walks[0].every, messages=plans, **context),
+    }

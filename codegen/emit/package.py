@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codegen.emit.choices import choices_by_sender, untagged_names
-from codegen.emit.columns import emit_columnar, kernels_of
+from codegen.emit.columns import emit_columnar, walks_of
 from codegen.emit.python_source import Block, Source, annotation_of, enumeration_name, packed, value_of
 from codegen.emit.rendering import NOTICE, docstring, joined, render
 from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
@@ -42,7 +42,7 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
 def emit_native(protocols: Iterable[Protocol]) -> str:
     """Return the text of native/src/walks.c."""
     messages = _with_blocks(tuple(protocol for protocol in protocols if not protocol.package))
-    return emit_walks(kernels_of(views(messages)))[0]
+    return emit_walks(walks_of(views(messages)))[0]
 
 
 def emitted(protocols: Iterable[Protocol]) -> dict[str, str]:
@@ -68,8 +68,8 @@ def emitted(protocols: Iterable[Protocol]) -> dict[str, str]:
     )
     exported = _package_exports(protocols)
     texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=exported, package=PACKAGE)
-    kernels = kernels_of(versions)
-    texts |= emit_columnar(kernels, PACKAGE, emit_walks(kernels)[1])
+    walks = walks_of(versions)
+    texts |= emit_columnar(walks, PACKAGE, emit_walks(walks)[1])
     return {f"{PACKAGE}/{name}": text for name, text in texts.items()}
 
 

@@ -23,11 +23,11 @@ def batches(spec: Spec, columnar: ModuleType, package: ModuleType, drawn: _Drawn
                 continue
             for damaged in (data, data[:-1], data + b"\0"):
                 session = columnar.Session(version=version, **facts)
-                array = pa.array([damaged], pa.binary())
+                array = pa.array([b"", damaged], pa.binary())
                 batch, _ = columnar.decode_batch(array, session, errors="column")
                 batch.validate(full=True)
                 columns = [column.cast(_without_times(pa, column.type)) for column in batch.columns]
-                values_by_name = pa.RecordBatch.from_arrays(columns, batch.schema.names).to_pylist()[0]
+                values_by_name = pa.RecordBatch.from_arrays(columns, batch.schema.names).to_pylist()[1]
                 row = {name: value for name, value in values_by_name.items() if value is not None}
                 shown = f"{title} in version {version} with {dict(facts)}: {damaged[:60].hex(' ')}\n{row}"
                 decoder = package.Decoder(version)

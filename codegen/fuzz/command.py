@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import random
 import signal
 import sys
@@ -12,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from codegen.fuzz import native
 
 if TYPE_CHECKING:
     from codegen.fuzz.examine import Examination, Fault
@@ -34,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Search, print each fault once with the smallest spec that has it, and return the exit code: 1 for faults."""
-    # Batches are decoded by kernels in Python: their compilation takes longer than everything else.
-    importlib.import_module("codegen.fuzz.interpreted")
+    if native.COMPILER is None:
+        print("There is no C compiler: batches are walked by parse alone")
     sys.dont_write_bytecode = True
     search = _Search(options.seed)
     signal.signal(signal.SIGPROF, search.hang)

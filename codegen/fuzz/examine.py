@@ -16,8 +16,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from codegen.emit.package import PACKAGE, emitted, project_emitted
+from codegen.emit.package import PACKAGE, emit_native, emitted, project_emitted
 from codegen.fuzz.columns import batches
+from codegen.fuzz.native import COMPILER, build_module, loaded, walked_by
 from codegen.fuzz.oracle import NullError, Oracle, RefusedError, Values
 from codegen.fuzz.specs import Spec, complete, write
 from codegen.model.places import Finding, SpecError
@@ -63,9 +64,11 @@ def examine(spec: Spec, folder: Path, seed: str) -> Examination:
     """Generate a spec's package into an empty folder and use it."""
     write(spec, folder / "spec")
     spec = complete(spec)
+    walks = ""
     try:
         if spec["columns"]:
-            texts, package = emitted(load(folder / "spec")), PACKAGE
+            protocols = load(folder / "spec")
+            texts, package, walks = emitted(protocols), PACKAGE, emit_native(protocols)
         else:
             project = load_project(folder / "spec")
             texts, package = project_emitted(project), project.package
@@ -84,6 +87,8 @@ def examine(spec: Spec, folder: Path, seed: str) -> Examination:
     try:
         with _imported(folder / "out", package) as module:
             run.package(module, package)
+            if walks:
+                run.columns(module, walks, folder)
     except _HangError:
         run.faults.append(Fault("package", "takes too long"))
     except Exception as error:
@@ -116,31 +121,32 @@ class _Run:
         self.seed = seed
         self.faults: list[Fault] = []
         self.messages = 0
+        self.drawn: dict[int, list[tuple[str, bytes, Values, Mapping[str, Any]]]] = {}
+        """The messages of the server by version."""
 
     def package(self, module: ModuleType, package: str) -> None:
-        """Examine every version, and batches if the package has them."""
+        """Examine every version."""
         facts = list(_states(self.spec))
         facts = random.Random(self.seed).sample(facts, min(_STATES, len(facts)))
-        drawn: dict[int, list[tuple[str, bytes, Values, Mapping[str, Any]]]] = {}
         for version in self.spec["protocol"]["versions"]:
-            drawn[version] = []
+            self.drawn[version] = []
             versioned = importlib.import_module(f"{package}.v{version}")
             senders = sorted({sender for title in self.spec["layouts"] for sender in _senders(self.spec, title)})
             examined = _Version(self, module, versioned, version, two_way=len(senders) > 1)
             for sender, state in product(senders, facts):
-                drawn[version] += examined.session(sender, state)
-        if self.spec["columns"]:
-            columnar = importlib.import_module(f"{package}.columnar")
-            self.guarded("columns", lambda: self.faults.extend(
-                Fault("columns", summary, detail) for summary, detail in batches(self.spec, columnar, module, drawn)
-            ))  # fmt: skip
+                self.drawn[version] += examined.session(sender, state)
 
-    def guarded(self, check: str, action: Callable[[], object]) -> None:
-        """Run a check; an exception is a fault."""
-        try:
-            action()
-        except Exception as error:
-            self.faults.append(_crash(check, error))
+    def columns(self, module: ModuleType, walks: str, folder: Path) -> None:
+        """Examine batches, walked by `parse` and, if there is a compiler, by the native walks of the spec."""
+        columnar = importlib.import_module(f"{module.__name__}.columnar")
+        for check in ("columns", "native columns")[: 1 if COMPILER is None else 2]:
+            try:
+                native = loaded(build_module(walks, folder)) if check == "native columns" else None
+                with walked_by(native):
+                    faults = batches(self.spec, columnar, module, self.drawn)
+                    self.faults.extend(Fault(check, summary, detail) for summary, detail in faults)
+            except Exception as error:
+                self.faults.append(_crash(check, error))
 
 
 def _states(spec: Spec) -> Iterator[dict[str, Any]]:

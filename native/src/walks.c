@@ -45,7 +45,7 @@
 #define ROLLBACK_TIMESTAMP_COLUMN 30
 
 /* The value of one column. */
-static Case cell_case_1(uint8_t kind)
+static Case case_cell_1(uint8_t kind)
 {
     return kind == 0x74 || kind == 0x62 ? VALUED : kind == 0x6E || kind == 0x75 ? BARE : ILLEGAL;
 }
@@ -73,7 +73,7 @@ static bool skip_column_1(const Walk *walk, const uint8_t **place, const uint8_t
     return count >= 0;
 }
 
-static bool column_items_1(const Walk *walk, const Array *lists, const Array *fields, int64_t *sizes)
+static bool items_column_1(const Walk *walk, const Array *lists, const Array *fields, int64_t *sizes)
 {
     int64_t item = 0;
     int64_t flags_ = 0;
@@ -122,7 +122,7 @@ static bool column_items_1(const Walk *walk, const Array *lists, const Array *fi
 }
 
 /* Opens a transaction; its changes follow, then Commit. */
-static int begin_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_begin_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t final_lsn_ = 0;
     int64_t commit_timestamp_ = 0;
@@ -147,7 +147,7 @@ static int begin_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int6
 }
 
 /* Something that pg_logical_emit_message wrote into the log; sent when the option messages is on. */
-static int message_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_message_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t flags_ = 0;
     int64_t message_lsn_ = 0;
@@ -197,7 +197,7 @@ static int message_1(const Walk *walk, const uint8_t *at, const uint8_t *end, in
 }
 
 /* Closes the transaction that Begin opened. */
-static int commit_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_commit_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t flags_ = 0;
     int64_t commit_lsn_ = 0;
@@ -224,7 +224,7 @@ static int commit_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
 }
 
 /* Says which replication origin the transaction was replayed from. */
-static int origin_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_origin_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t origin_lsn_ = 0;
     int64_t size = 0;
@@ -253,7 +253,7 @@ static int origin_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
 }
 
 /* Describes a table; sent before the first change that needs it and again when it may have changed. */
-static int relation_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_relation_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t relation_id_ = 0;
     int64_t size = 0;
@@ -315,7 +315,7 @@ static int relation_1(const Walk *walk, const uint8_t *at, const uint8_t *end, i
 }
 
 /* Names a data type that is not built in, ahead of the Relation that uses it. */
-static int type_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_type_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t type_id_ = 0;
     int64_t size = 0;
@@ -356,7 +356,7 @@ static int type_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64
 }
 
 /* A new row. */
-static int insert_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_insert_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t relation_id_ = 0;
     int64_t new_kind_ = 0;
@@ -378,7 +378,7 @@ static int insert_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
     }
     new__column_count_ = int16_at(at);
     at += 2;
-    if ((result = read_cells(walk, cell_case_1, 4, &at, end, new__column_count_, 0,
+    if ((result = read_cells(walk, case_cell_1, 4, &at, end, new__column_count_, 0,
                              NEW_COLUMN, &new__cells_, &new__cells__size)) != TAKEN) {
         return result;
     }
@@ -391,7 +391,7 @@ static int insert_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
 }
 
 /* A changed row. */
-static int update_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_update_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t relation_id_ = 0;
     int64_t old_kind_ = 0;
@@ -416,7 +416,7 @@ static int update_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
         }
         old__column_count_ = int16_at(at);
         at += 2;
-        if ((result = read_cells(walk, cell_case_1, 4, &at, end, old__column_count_, 1,
+        if ((result = read_cells(walk, case_cell_1, 4, &at, end, old__column_count_, 1,
                                  OLD_COLUMN, &old__cells_, &old__cells__size)) != TAKEN) {
             return result;
         }
@@ -436,7 +436,7 @@ static int update_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
     }
     new__column_count_ = int16_at(at);
     at += 2;
-    if ((result = read_cells(walk, cell_case_1, 4, &at, end, new__column_count_, 0,
+    if ((result = read_cells(walk, case_cell_1, 4, &at, end, new__column_count_, 0,
                              NEW_COLUMN, &new__cells_, &new__cells__size)) != TAKEN) {
         return result;
     }
@@ -453,7 +453,7 @@ static int update_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
 }
 
 /* A deleted row. */
-static int delete_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_delete_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t relation_id_ = 0;
     int64_t old_kind_ = 0;
@@ -475,7 +475,7 @@ static int delete_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
     }
     old__column_count_ = int16_at(at);
     at += 2;
-    if ((result = read_cells(walk, cell_case_1, 4, &at, end, old__column_count_, 1,
+    if ((result = read_cells(walk, case_cell_1, 4, &at, end, old__column_count_, 1,
                              OLD_COLUMN, &old__cells_, &old__cells__size)) != TAKEN) {
         return result;
     }
@@ -489,7 +489,7 @@ static int delete_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int
 }
 
 /* Tables that were emptied by one TRUNCATE. */
-static int truncate_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_truncate_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t relation_count_ = 0;
     int64_t options_ = 0;
@@ -517,7 +517,7 @@ static int truncate_1(const Walk *walk, const uint8_t *at, const uint8_t *end, i
 }
 
 /* Rolls back a streamed transaction, or one of its subtransactions. */
-static int stream_abort_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_stream_abort_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t subxid_ = 0;
@@ -536,7 +536,7 @@ static int stream_abort_1(const Walk *walk, const uint8_t *at, const uint8_t *en
 }
 
 /* Opens a transaction that was prepared; its changes follow, then Prepare. */
-static int begin_prepare_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_begin_prepare_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t prepare_lsn_ = 0;
     int64_t end_lsn_ = 0;
@@ -580,7 +580,7 @@ static int begin_prepare_1(const Walk *walk, const uint8_t *at, const uint8_t *e
 }
 
 /* Closes the transaction that Begin Prepare opened; it is decided later. */
-static int prepare_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_prepare_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t flags_ = 0;
     int64_t prepare_lsn_ = 0;
@@ -629,7 +629,7 @@ static int prepare_1(const Walk *walk, const uint8_t *at, const uint8_t *end, in
 }
 
 /* Commits a transaction that was prepared before. */
-static int commit_prepared_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_commit_prepared_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t flags_ = 0;
     int64_t commit_lsn_ = 0;
@@ -678,7 +678,7 @@ static int commit_prepared_1(const Walk *walk, const uint8_t *at, const uint8_t 
 }
 
 /* Rolls back a transaction that was prepared before. */
-static int rollback_prepared_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_rollback_prepared_1(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t flags_ = 0;
     int64_t prepare_end_lsn_ = 0;
@@ -730,7 +730,7 @@ static int rollback_prepared_1(const Walk *walk, const uint8_t *at, const uint8_
 }
 
 /* Something that pg_logical_emit_message wrote into the log; sent when the option messages is on. */
-static int message_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_message_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t flags_ = 0;
@@ -791,7 +791,7 @@ static int message_2(const Walk *walk, const uint8_t *at, const uint8_t *end, in
 }
 
 /* Describes a table; sent before the first change that needs it and again when it may have changed. */
-static int relation_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_relation_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t relation_id_ = 0;
@@ -864,7 +864,7 @@ static int relation_2(const Walk *walk, const uint8_t *at, const uint8_t *end, i
 }
 
 /* Names a data type that is not built in, ahead of the Relation that uses it. */
-static int type_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_type_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t type_id_ = 0;
@@ -916,7 +916,7 @@ static int type_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64
 }
 
 /* A new row. */
-static int insert_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_insert_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t relation_id_ = 0;
@@ -946,7 +946,7 @@ static int insert_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int
     }
     new__column_count_ = int16_at(at);
     at += 2;
-    if ((result = read_cells(walk, cell_case_1, 4, &at, end, new__column_count_, 0,
+    if ((result = read_cells(walk, case_cell_1, 4, &at, end, new__column_count_, 0,
                              NEW_COLUMN, &new__cells_, &new__cells__size)) != TAKEN) {
         return result;
     }
@@ -962,7 +962,7 @@ static int insert_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int
 }
 
 /* A changed row. */
-static int update_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_update_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t relation_id_ = 0;
@@ -995,7 +995,7 @@ static int update_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int
         }
         old__column_count_ = int16_at(at);
         at += 2;
-        if ((result = read_cells(walk, cell_case_1, 4, &at, end, old__column_count_, 1,
+        if ((result = read_cells(walk, case_cell_1, 4, &at, end, old__column_count_, 1,
                                  OLD_COLUMN, &old__cells_, &old__cells__size)) != TAKEN) {
             return result;
         }
@@ -1015,7 +1015,7 @@ static int update_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int
     }
     new__column_count_ = int16_at(at);
     at += 2;
-    if ((result = read_cells(walk, cell_case_1, 4, &at, end, new__column_count_, 0,
+    if ((result = read_cells(walk, case_cell_1, 4, &at, end, new__column_count_, 0,
                              NEW_COLUMN, &new__cells_, &new__cells__size)) != TAKEN) {
         return result;
     }
@@ -1035,7 +1035,7 @@ static int update_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int
 }
 
 /* A deleted row. */
-static int delete_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_delete_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t relation_id_ = 0;
@@ -1065,7 +1065,7 @@ static int delete_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int
     }
     old__column_count_ = int16_at(at);
     at += 2;
-    if ((result = read_cells(walk, cell_case_1, 4, &at, end, old__column_count_, 1,
+    if ((result = read_cells(walk, case_cell_1, 4, &at, end, old__column_count_, 1,
                              OLD_COLUMN, &old__cells_, &old__cells__size)) != TAKEN) {
         return result;
     }
@@ -1082,7 +1082,7 @@ static int delete_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int
 }
 
 /* Tables that were emptied by one TRUNCATE. */
-static int truncate_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_truncate_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t relation_count_ = 0;
@@ -1121,7 +1121,7 @@ static int truncate_2(const Walk *walk, const uint8_t *at, const uint8_t *end, i
 }
 
 /* Opens a segment of a transaction that is still in progress. */
-static int stream_start_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_stream_start_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t first_segment_ = 0;
@@ -1143,7 +1143,7 @@ static int stream_start_2(const Walk *walk, const uint8_t *at, const uint8_t *en
 }
 
 /* Closes the segment that Stream Start opened. */
-static int stream_stop_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_stream_stop_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     (void)walk, (void)row;
     
@@ -1156,7 +1156,7 @@ static int stream_stop_2(const Walk *walk, const uint8_t *at, const uint8_t *end
 }
 
 /* Commits a streamed transaction. */
-static int stream_commit_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_stream_commit_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t flags_ = 0;
@@ -1186,7 +1186,7 @@ static int stream_commit_2(const Walk *walk, const uint8_t *at, const uint8_t *e
 }
 
 /* Prepares a streamed transaction; it is decided later. */
-static int stream_prepare_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_stream_prepare_2(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t flags_ = 0;
     int64_t prepare_lsn_ = 0;
@@ -1235,7 +1235,7 @@ static int stream_prepare_2(const Walk *walk, const uint8_t *at, const uint8_t *
 }
 
 /* Rolls back a streamed transaction, or one of its subtransactions. */
-static int stream_abort_4(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
+static int read_stream_abort_4(const Walk *walk, const uint8_t *at, const uint8_t *end, int64_t row)
 {
     int64_t xid_ = 0;
     int64_t subxid_ = 0;
@@ -1272,61 +1272,61 @@ static int message_of_version_1(Walk *walk, uint8_t tag, const uint8_t *at, cons
     int result = REFUSED;
     switch (tag) {
     case 0x49:
-        result = insert_1(walk, at, end, row);
+        result = read_insert_1(walk, at, end, row);
         break;
     case 0x55:
-        result = update_1(walk, at, end, row);
+        result = read_update_1(walk, at, end, row);
         break;
     case 0x44:
-        result = delete_1(walk, at, end, row);
+        result = read_delete_1(walk, at, end, row);
         break;
     case 0x42:
-        result = begin_1(walk, at, end, row);
+        result = read_begin_1(walk, at, end, row);
         break;
     case 0x4D:
-        result = message_1(walk, at, end, row);
+        result = read_message_1(walk, at, end, row);
         break;
     case 0x43:
-        result = commit_1(walk, at, end, row);
+        result = read_commit_1(walk, at, end, row);
         break;
     case 0x4F:
-        result = origin_1(walk, at, end, row);
+        result = read_origin_1(walk, at, end, row);
         break;
     case 0x52:
-        result = relation_1(walk, at, end, row);
+        result = read_relation_1(walk, at, end, row);
         break;
     case 0x59:
-        result = type_1(walk, at, end, row);
+        result = read_type_1(walk, at, end, row);
         break;
     case 0x54:
-        result = truncate_1(walk, at, end, row);
+        result = read_truncate_1(walk, at, end, row);
         break;
     case 0x41:
-        result = stream_abort_1(walk, at, end, row);
+        result = read_stream_abort_1(walk, at, end, row);
         break;
     case 0x62:
         if (!(walk->facts & TWO_PHASE_FACT)) {
             break;
         }
-        result = begin_prepare_1(walk, at, end, row);
+        result = read_begin_prepare_1(walk, at, end, row);
         break;
     case 0x50:
         if (!(walk->facts & TWO_PHASE_FACT)) {
             break;
         }
-        result = prepare_1(walk, at, end, row);
+        result = read_prepare_1(walk, at, end, row);
         break;
     case 0x4B:
         if (!(walk->facts & TWO_PHASE_FACT)) {
             break;
         }
-        result = commit_prepared_1(walk, at, end, row);
+        result = read_commit_prepared_1(walk, at, end, row);
         break;
     case 0x72:
         if (!(walk->facts & TWO_PHASE_FACT)) {
             break;
         }
-        result = rollback_prepared_1(walk, at, end, row);
+        result = read_rollback_prepared_1(walk, at, end, row);
         break;
     }
     return result;
@@ -1342,78 +1342,78 @@ static int message_of_version_2(Walk *walk, uint8_t tag, const uint8_t *at, cons
     int result = REFUSED;
     switch (tag) {
     case 0x49:
-        result = insert_2(walk, at, end, row);
+        result = read_insert_2(walk, at, end, row);
         break;
     case 0x55:
-        result = update_2(walk, at, end, row);
+        result = read_update_2(walk, at, end, row);
         break;
     case 0x44:
-        result = delete_2(walk, at, end, row);
+        result = read_delete_2(walk, at, end, row);
         break;
     case 0x42:
-        result = begin_1(walk, at, end, row);
+        result = read_begin_1(walk, at, end, row);
         break;
     case 0x4D:
-        result = message_2(walk, at, end, row);
+        result = read_message_2(walk, at, end, row);
         break;
     case 0x43:
-        result = commit_1(walk, at, end, row);
+        result = read_commit_1(walk, at, end, row);
         break;
     case 0x4F:
-        result = origin_1(walk, at, end, row);
+        result = read_origin_1(walk, at, end, row);
         break;
     case 0x52:
-        result = relation_2(walk, at, end, row);
+        result = read_relation_2(walk, at, end, row);
         break;
     case 0x59:
-        result = type_2(walk, at, end, row);
+        result = read_type_2(walk, at, end, row);
         break;
     case 0x54:
-        result = truncate_2(walk, at, end, row);
+        result = read_truncate_2(walk, at, end, row);
         break;
     case 0x53:
-        result = stream_start_2(walk, at, end, row);
+        result = read_stream_start_2(walk, at, end, row);
         walk->facts |= result == TAKEN ? STREAMING_FACT : 0;
         break;
     case 0x45:
-        result = stream_stop_2(walk, at, end, row);
+        result = read_stream_stop_2(walk, at, end, row);
         walk->facts &= ~(int64_t)(result == TAKEN ? STREAMING_FACT : 0);
         break;
     case 0x63:
-        result = stream_commit_2(walk, at, end, row);
+        result = read_stream_commit_2(walk, at, end, row);
         break;
     case 0x41:
-        result = stream_abort_1(walk, at, end, row);
+        result = read_stream_abort_1(walk, at, end, row);
         break;
     case 0x62:
         if (!(walk->facts & TWO_PHASE_FACT)) {
             break;
         }
-        result = begin_prepare_1(walk, at, end, row);
+        result = read_begin_prepare_1(walk, at, end, row);
         break;
     case 0x50:
         if (!(walk->facts & TWO_PHASE_FACT)) {
             break;
         }
-        result = prepare_1(walk, at, end, row);
+        result = read_prepare_1(walk, at, end, row);
         break;
     case 0x4B:
         if (!(walk->facts & TWO_PHASE_FACT)) {
             break;
         }
-        result = commit_prepared_1(walk, at, end, row);
+        result = read_commit_prepared_1(walk, at, end, row);
         break;
     case 0x72:
         if (!(walk->facts & TWO_PHASE_FACT)) {
             break;
         }
-        result = rollback_prepared_1(walk, at, end, row);
+        result = read_rollback_prepared_1(walk, at, end, row);
         break;
     case 0x70:
         if (!(walk->facts & TWO_PHASE_FACT)) {
             break;
         }
-        result = stream_prepare_2(walk, at, end, row);
+        result = read_stream_prepare_2(walk, at, end, row);
         break;
     }
     return result;
@@ -1429,63 +1429,63 @@ static int message_of_version_3(Walk *walk, uint8_t tag, const uint8_t *at, cons
     int result = REFUSED;
     switch (tag) {
     case 0x49:
-        result = insert_2(walk, at, end, row);
+        result = read_insert_2(walk, at, end, row);
         break;
     case 0x55:
-        result = update_2(walk, at, end, row);
+        result = read_update_2(walk, at, end, row);
         break;
     case 0x44:
-        result = delete_2(walk, at, end, row);
+        result = read_delete_2(walk, at, end, row);
         break;
     case 0x42:
-        result = begin_1(walk, at, end, row);
+        result = read_begin_1(walk, at, end, row);
         break;
     case 0x4D:
-        result = message_2(walk, at, end, row);
+        result = read_message_2(walk, at, end, row);
         break;
     case 0x43:
-        result = commit_1(walk, at, end, row);
+        result = read_commit_1(walk, at, end, row);
         break;
     case 0x4F:
-        result = origin_1(walk, at, end, row);
+        result = read_origin_1(walk, at, end, row);
         break;
     case 0x52:
-        result = relation_2(walk, at, end, row);
+        result = read_relation_2(walk, at, end, row);
         break;
     case 0x59:
-        result = type_2(walk, at, end, row);
+        result = read_type_2(walk, at, end, row);
         break;
     case 0x54:
-        result = truncate_2(walk, at, end, row);
+        result = read_truncate_2(walk, at, end, row);
         break;
     case 0x53:
-        result = stream_start_2(walk, at, end, row);
+        result = read_stream_start_2(walk, at, end, row);
         walk->facts |= result == TAKEN ? STREAMING_FACT : 0;
         break;
     case 0x45:
-        result = stream_stop_2(walk, at, end, row);
+        result = read_stream_stop_2(walk, at, end, row);
         walk->facts &= ~(int64_t)(result == TAKEN ? STREAMING_FACT : 0);
         break;
     case 0x63:
-        result = stream_commit_2(walk, at, end, row);
+        result = read_stream_commit_2(walk, at, end, row);
         break;
     case 0x41:
-        result = stream_abort_1(walk, at, end, row);
+        result = read_stream_abort_1(walk, at, end, row);
         break;
     case 0x62:
-        result = begin_prepare_1(walk, at, end, row);
+        result = read_begin_prepare_1(walk, at, end, row);
         break;
     case 0x50:
-        result = prepare_1(walk, at, end, row);
+        result = read_prepare_1(walk, at, end, row);
         break;
     case 0x4B:
-        result = commit_prepared_1(walk, at, end, row);
+        result = read_commit_prepared_1(walk, at, end, row);
         break;
     case 0x72:
-        result = rollback_prepared_1(walk, at, end, row);
+        result = read_rollback_prepared_1(walk, at, end, row);
         break;
     case 0x70:
-        result = stream_prepare_2(walk, at, end, row);
+        result = read_stream_prepare_2(walk, at, end, row);
         break;
     }
     return result;
@@ -1501,63 +1501,63 @@ static int message_of_version_4(Walk *walk, uint8_t tag, const uint8_t *at, cons
     int result = REFUSED;
     switch (tag) {
     case 0x49:
-        result = insert_2(walk, at, end, row);
+        result = read_insert_2(walk, at, end, row);
         break;
     case 0x55:
-        result = update_2(walk, at, end, row);
+        result = read_update_2(walk, at, end, row);
         break;
     case 0x44:
-        result = delete_2(walk, at, end, row);
+        result = read_delete_2(walk, at, end, row);
         break;
     case 0x42:
-        result = begin_1(walk, at, end, row);
+        result = read_begin_1(walk, at, end, row);
         break;
     case 0x4D:
-        result = message_2(walk, at, end, row);
+        result = read_message_2(walk, at, end, row);
         break;
     case 0x43:
-        result = commit_1(walk, at, end, row);
+        result = read_commit_1(walk, at, end, row);
         break;
     case 0x4F:
-        result = origin_1(walk, at, end, row);
+        result = read_origin_1(walk, at, end, row);
         break;
     case 0x52:
-        result = relation_2(walk, at, end, row);
+        result = read_relation_2(walk, at, end, row);
         break;
     case 0x59:
-        result = type_2(walk, at, end, row);
+        result = read_type_2(walk, at, end, row);
         break;
     case 0x54:
-        result = truncate_2(walk, at, end, row);
+        result = read_truncate_2(walk, at, end, row);
         break;
     case 0x53:
-        result = stream_start_2(walk, at, end, row);
+        result = read_stream_start_2(walk, at, end, row);
         walk->facts |= result == TAKEN ? STREAMING_FACT : 0;
         break;
     case 0x45:
-        result = stream_stop_2(walk, at, end, row);
+        result = read_stream_stop_2(walk, at, end, row);
         walk->facts &= ~(int64_t)(result == TAKEN ? STREAMING_FACT : 0);
         break;
     case 0x63:
-        result = stream_commit_2(walk, at, end, row);
+        result = read_stream_commit_2(walk, at, end, row);
         break;
     case 0x41:
-        result = stream_abort_4(walk, at, end, row);
+        result = read_stream_abort_4(walk, at, end, row);
         break;
     case 0x62:
-        result = begin_prepare_1(walk, at, end, row);
+        result = read_begin_prepare_1(walk, at, end, row);
         break;
     case 0x50:
-        result = prepare_1(walk, at, end, row);
+        result = read_prepare_1(walk, at, end, row);
         break;
     case 0x4B:
-        result = commit_prepared_1(walk, at, end, row);
+        result = read_commit_prepared_1(walk, at, end, row);
         break;
     case 0x72:
-        result = rollback_prepared_1(walk, at, end, row);
+        result = read_rollback_prepared_1(walk, at, end, row);
         break;
     case 0x70:
-        result = stream_prepare_2(walk, at, end, row);
+        result = read_stream_prepare_2(walk, at, end, row);
         break;
     }
     return result;
@@ -1660,8 +1660,9 @@ static const Use uses_1[] = {
     {0x72, GID_COLUMN},
 };
 
+_Static_assert(4 <= MOST_FIELDS, "columns has too many fields");
 static const ItemsOf items_1[] = {
-    {COLUMNS_COLUMN, column_items_1, 4, {1, 8, 4, 4}},
+    {COLUMNS_COLUMN, items_column_1, 4, {1, 8, 4, 4}},
     {-1, NULL, 0, {0}},
 };
 
@@ -1740,8 +1741,9 @@ static const Use uses_2[] = {
     {0x70, GID_COLUMN},
 };
 
+_Static_assert(4 <= MOST_FIELDS, "columns has too many fields");
 static const ItemsOf items_2[] = {
-    {COLUMNS_COLUMN, column_items_1, 4, {1, 8, 4, 4}},
+    {COLUMNS_COLUMN, items_column_1, 4, {1, 8, 4, 4}},
     {-1, NULL, 0, {0}},
 };
 
@@ -1820,8 +1822,9 @@ static const Use uses_3[] = {
     {0x70, GID_COLUMN},
 };
 
+_Static_assert(4 <= MOST_FIELDS, "columns has too many fields");
 static const ItemsOf items_3[] = {
-    {COLUMNS_COLUMN, column_items_1, 4, {1, 8, 4, 4}},
+    {COLUMNS_COLUMN, items_column_1, 4, {1, 8, 4, 4}},
     {-1, NULL, 0, {0}},
 };
 
@@ -1902,15 +1905,16 @@ static const Use uses_4[] = {
     {0x70, GID_COLUMN},
 };
 
+_Static_assert(4 <= MOST_FIELDS, "columns has too many fields");
 static const ItemsOf items_4[] = {
-    {COLUMNS_COLUMN, column_items_1, 4, {1, 8, 4, 4}},
+    {COLUMNS_COLUMN, items_column_1, 4, {1, 8, 4, 4}},
     {-1, NULL, 0, {0}},
 };
 
 const Version versions[] = {
-    {"16f079ffbea8539a", walk_version_1, forms, 31, uses_1, sizeof(uses_1) / sizeof(Use), items_1},
-    {"0f9c25a1cf04ba55", walk_version_2, forms, 31, uses_2, sizeof(uses_2) / sizeof(Use), items_2},
-    {"c78b2884ffd22a50", walk_version_3, forms, 31, uses_3, sizeof(uses_3) / sizeof(Use), items_3},
-    {"505fcfac4672a4f6", walk_version_4, forms, 31, uses_4, sizeof(uses_4) / sizeof(Use), items_4},
+    {"f252a9861cddc115", walk_version_1, forms, 31, uses_1, sizeof(uses_1) / sizeof(Use), items_1},
+    {"48efecf334d278f3", walk_version_2, forms, 31, uses_2, sizeof(uses_2) / sizeof(Use), items_2},
+    {"f2072c8ecd6136ec", walk_version_3, forms, 31, uses_3, sizeof(uses_3) / sizeof(Use), items_3},
+    {"9ff1940a4c694dd7", walk_version_4, forms, 31, uses_4, sizeof(uses_4) / sizeof(Use), items_4},
 };
 const int version_count = 4;

@@ -68,7 +68,7 @@ def walk(
             "end",
             walker.offset,
             "the end of the message",
-            f"{bytes_of(len(excess))} more: {_hex(excess)}",
+            f"{bytes_of(len(excess))} more: {hex_of(excess)}",
         )
 
 
@@ -86,7 +86,7 @@ def decode_error(
             pass
     except DecodeError as error:
         return error
-    raise AssertionError(f"parse refuses bytes that the layout of protocol version {version} allows: {_hex(data)}")
+    raise AssertionError(f"parse refuses bytes that the layout of protocol version {version} allows: {hex_of(data)}")
 
 
 def _message(
@@ -254,11 +254,13 @@ class _Walker:
         try:
             value = raw.decode(self.encoding)
         except UnicodeDecodeError as error:
-            raise self.error(path, offset + error.start, f"text in {self.encoding}", _hex(raw[error.start :])) from None
+            raise self.error(
+                path, offset + error.start, f"text in {self.encoding}", hex_of(raw[error.start :])
+            ) from None
         return Step(path, offset, self.data[offset : end + 1], operation, value)
 
 
-def _hex(data: bytes) -> str:
+def hex_of(data: bytes) -> str:
     return f"0x{data[:16].hex()}{'...' if len(data) > 16 else ''}"
 
 

@@ -1,20 +1,18 @@
 """Messages of real servers with bytes changed: most become invalid, some become other messages.
 
-Run as a program it decodes them one by one under numba's bounds checking, and makes wide tables of some: see
-test_columnar_mutations.py.
+Run as a program it makes wide tables of some under numba's bounds checking: see test_columnar_mutations.py.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from logicalrep import DecodeError
 from logicalrep.arrow.table.table_decoder import TableDecoder
-from logicalrep_protocol.columnar import Session, decode_batch
+from logicalrep_protocol.columnar import Session
 from tests.arrow.expected import session_of
 from tests.protocol.captured import read, selected
 
@@ -53,16 +51,6 @@ def mutated_batches(count: int, size: int) -> Iterator[tuple[Session, list[bytes
         yield session_of(capture), [mutated(data, chance) for data in messages]
 
 
-def decode_one_by_one(count: int) -> int:
-    """Decode each message in a buffer of its own, which shows any read too far. Returns the number refused."""
-    refused = 0
-    for session, messages in mutated_batches(count, 50):
-        for data in messages:
-            batch, session = decode_batch(_alone(data), session, errors="column")
-            refused += batch["tag"].null_count
-    return refused
-
-
 def load_one_by_one() -> int:
     """Make wide tables of whole captures with mutated values in buffers of their own. Returns the number made."""
     chance = random.Random(2)
@@ -91,4 +79,4 @@ if __name__ == "__main__":
     import numba
 
     assert numba.config.BOUNDSCHECK, "set NUMBA_BOUNDSCHECK=1"  # type: ignore[attr-defined]
-    print(decode_one_by_one(int(sys.argv[1])), load_one_by_one())
+    print(load_one_by_one())

@@ -9,7 +9,7 @@ import pytest
 from codegen.emit.package import emit
 from codegen.model.places import SpecError
 from codegen.model.reader import load
-from tests.codegen.model.generation import KERNELS, run_generated
+from tests.codegen.model.generation import WALKS, run_generated
 from tests.conftest import ROOT
 
 _ADDED = {
@@ -77,9 +77,9 @@ def _spec(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-@KERNELS
-def test_fields_that_are_added_are_columns(tmp_path: Path, kernels: str) -> None:
-    output = run_generated(load(_spec(tmp_path)), tmp_path / "generated", _CODE, kernels=kernels)
+@WALKS
+def test_fields_that_are_added_are_columns(tmp_path: Path, walk: str) -> None:
+    output = run_generated(load(_spec(tmp_path)), tmp_path / "generated", _CODE, walk=walk)
     none = dict.fromkeys(["reason", "comment", "parents", "columns", "name", "origin"])
     column = {"flags": 1, "name": "c", "type_id": 25, "collation": "de", "generated": True, "type_modifier": -1}
     assert output.splitlines() == [

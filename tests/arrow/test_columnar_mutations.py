@@ -1,4 +1,4 @@
-"""Damaged messages: a batch refuses those that `parse` refuses, and no kernel reads outside of a message."""
+"""Damaged messages: a batch refuses those that `parse` refuses, and no compiled loop reads outside of a message."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ def test_a_hundred_thousand_damaged_messages() -> None:
 
 
 @pytest.mark.thorough
-def test_no_kernel_reads_outside_of_a_message() -> None:
+def test_no_loop_reads_outside_of_a_message() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "tests.arrow.mutations", "20000"],
+        [sys.executable, "-m", "tests.arrow.mutations"],
         cwd=ROOT,
-        env=os.environ | {"NUMBA_BOUNDSCHECK": "1", "LOGICALREP_NATIVE": "0"},
+        env=os.environ | {"NUMBA_BOUNDSCHECK": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    refused, loaded = map(int, result.stdout.split())
-    assert refused > 10_000
-    assert loaded > 1000
+    assert int(result.stdout) > 1000

@@ -43,9 +43,7 @@ def test_the_package_itself_needs_none_of_it() -> None:
     ("absent", "needed"),
     [
         (("pyarrow",), "pyarrow"),
-        (("numba", "llvmlite"), "numba"),
         (("pyarrow", "numpy"), "numpy and pyarrow"),
-        (("pyarrow", "numpy", "numba"), "numpy and numba and pyarrow"),
     ],
 )
 def test_the_import_says_what_to_install(absent: tuple[str, ...], needed: str) -> None:
@@ -55,15 +53,13 @@ def test_the_import_says_what_to_install(absent: tuple[str, ...], needed: str) -
     assert run(code, blocked=absent) == expected
 
 
-_COMPILED = """
-import gc
-import logicalrep_protocol.columnar
-from numba.core.dispatcher import Dispatcher
-functions = [each for each in gc.get_objects() if isinstance(each, Dispatcher)]
-print(len(functions) > 0, [each for each in functions if each.overloads], [name for name in sys.modules if "kernel" in name])
+_DECODE = """
+import pyarrow as pa
+from logicalrep_protocol.columnar import Session, decode_batch
+print(decode_batch(pa.array([b"S\\0\\0\\0\\7\\1"]), Session(version=2))[0]["xid"].to_pylist())
 """
 
 
-def test_importing_compiles_nothing() -> None:
-    """Neither numba nor a kernel is imported before a batch needs it."""
-    assert run(_COMPILED) == "False [] []"
+@pytest.mark.parametrize("native", ["", "0"])
+def test_batches_are_read_without_numba(native: str) -> None:
+    assert run(_DECODE, blocked=("numba", "llvmlite"), LOGICALREP_NATIVE=native) == "[7]"

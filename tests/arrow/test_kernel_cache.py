@@ -18,9 +18,12 @@ pytestmark = pytest.mark.slow
 
 _PROGRAM = """
 import numpy as np
-from logicalrep_runtime.columnar.utf8 import is_utf8
-assert is_utf8(np.frombuffer("abcdé".encode(), np.uint8), 0, 6)
-stats = is_utf8.stats
+from logicalrep.arrow.kernels.frames import cut_out
+messages, places = np.frombuffer(b"abcdef", np.uint8), np.array([0, 3, 6])
+offsets, target = np.zeros(3, np.int64), np.zeros(4, np.uint8)
+cut_out(messages, places, 1, 1, offsets, target)
+assert (target.tobytes(), offsets.tolist()) == (b"acdf", [0, 2, 4])
+stats = cut_out.stats
 kept, _, _ = (stats.cache_path or "").rpartition("/")
 print("not kept" if not kept else "compiled" if stats.cache_misses else "loaded", kept)
 """
@@ -35,7 +38,7 @@ class _Copy:
         for package in ("generated/logicalrep_protocol", "src/logicalrep_runtime", "src/logicalrep"):
             source = ROOT / package
             shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
-        self.beside = folder / "logicalrep_runtime" / "columnar" / "__pycache__" / f"logicalrep-{os.geteuid()}"
+        self.beside = folder / "logicalrep" / "arrow" / "kernels" / "__pycache__" / f"logicalrep-{os.geteuid()}"
 
     def run(self, program: str = _PROGRAM, *arguments: str, **environment: str) -> str:
         """Return the output of a program that uses the copy."""
@@ -64,7 +67,7 @@ def test_a_kernel_is_recompiled_when_a_file_of_its_functions_changes(copy: _Copy
     assert copy.run() == f"compiled {copy.beside}"
     # A file with no function of the kernel does not matter.
     copy.change("logicalrep_runtime/columnar/arrow.py")
-    copy.change("logicalrep/arrow/kernels/loaders.py")
+    copy.change("logicalrep/arrow/kernels/maps.py")
     assert copy.run() == f"loaded {copy.beside}"
     copy.change("logicalrep_runtime/columnar/memory.py")
     assert copy.run() == f"compiled {copy.beside}"
@@ -74,7 +77,7 @@ def test_a_kernel_is_recompiled_when_a_file_of_its_functions_changes(copy: _Copy
 _AT_ONCE = """
 import sys, time
 from pathlib import Path
-import logicalrep_runtime.columnar.utf8
+import logicalrep.arrow.kernels.frames
 own, others = Path(sys.argv[1]), [Path(name) for name in sys.argv[2:]]
 own.touch()
 while not all(map(Path.exists, others)):
@@ -118,15 +121,31 @@ def test_a_process_that_is_stopped_while_it_compiles_is_waited_for_once(tmp_path
     assert waited.stdout == "False True\nFalse False\nTrue False\n"
 
 
+_OF_ROW_CELLS = """
+import numpy as np
+from logicalrep.arrow.kernels import finding
+numbers, characters = np.zeros(0, np.int64), np.zeros(0, np.uint8)
+found = getattr(finding, "RowCells", getattr(finding, "Renamed", None))(numbers, numbers)
+finding.find_rows(numbers, numbers, characters, characters, characters, characters, found, found)
+print("compiled" if finding.find_rows.stats.cache_misses else "loaded")
+"""
+
+
+def test_a_kernel_is_recompiled_when_a_class_of_its_arrays_is_gone(copy: _Copy) -> None:
+    assert [copy.run(_OF_ROW_CELLS), copy.run(_OF_ROW_CELLS)] == ["compiled", "loaded"]
+    path = copy.root / "logicalrep" / "arrow" / "kernels" / "finding.py"
+    path.write_text(path.read_text("utf-8").replace("RowCells", "Renamed"), "utf-8")
+    assert copy.run(_OF_ROW_CELLS) == "compiled"
+
+
 _DIGESTS = """
 import sys
 from importlib import import_module
 from logicalrep.values import kernel
 from logicalrep_runtime.columnar import kernel_cache, utf8
 kernels = [
-    *(f"logicalrep_runtime.columnar.{name}" for name in ("utf8", "rows")),
-    "logicalrep_protocol.columnar.kernel_v4",
-    "logicalrep.arrow.kernels.loaders",
+    "logicalrep_runtime.columnar.utf8",
+    *(f"logicalrep.arrow.kernels.{name}" for name in ("copy_rows", "finding", "frames", "loaders", "maps", "rows", "transactions")),
 ]
 def digests():
     kernel_cache.digest.cache_clear()
@@ -137,13 +156,16 @@ for module in (utf8, kernel):
         print("# changed", file=file)
     after = digests()
     print([name for name in kernels if after[name] != before[name]])
+sys.modules["logicalrep.arrow.kernels.transactions"].FREE -= 1
+print([name for name, digest in digests().items() if digest != after[name]])
 """
 
 
-def test_a_kernel_is_made_of_the_files_of_its_functions(copy: _Copy) -> None:
+def test_a_kernel_is_made_of_the_files_of_its_functions_and_of_numbers(copy: _Copy) -> None:
     assert copy.run(_DIGESTS).splitlines() == [
-        "['logicalrep_runtime.columnar.utf8', 'logicalrep_protocol.columnar.kernel_v4', 'logicalrep.arrow.kernels.loaders']",
+        "['logicalrep_runtime.columnar.utf8', 'logicalrep.arrow.kernels.loaders']",
         "['logicalrep.arrow.kernels.loaders']",
+        "['logicalrep.arrow.kernels.transactions']",
     ]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from codegen.emit.columns import kernels_of
+from codegen.emit.columns import walks_of
 from codegen.model.model import Protocol
 from codegen.model.places import SpecError
 from codegen.model.reader import load
@@ -170,7 +170,7 @@ def loadable(files: Iterable[str], folder: Path, without: str = "pages") -> Iter
                 (folder / file).write_text(batch[file].text if file in batch else _original(file), "utf-8")
             try:
                 protocols = load(folder)
-                kernels_of(views(next(protocol for protocol in protocols if protocol.has_decoder)))
+                walks_of(views(next(protocol for protocol in protocols if protocol.has_decoder)))
             except SpecError as error:
                 places = {str(finding.place.path) for finding in error.findings}
                 refused = [file for file in batch if any(path.endswith(file) for path in places)]

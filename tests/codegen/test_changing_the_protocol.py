@@ -74,4 +74,4 @@ def test_the_page_works(tmp_path: Path) -> None:
     batch += (
         "found, _ = decode_batch(pa.array([data]), Session(version=5))\nassert found['last_value'].to_pylist() == [42]"
     )
-    run(tmp_path, sys.executable, "-c", f"import codegen.fuzz.interpreted\n{example}\n{batch}")
+    run(tmp_path, sys.executable, "-c", f"{example}\n{batch}")

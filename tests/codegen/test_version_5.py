@@ -13,7 +13,7 @@ from codegen.model.reader import load
 from codegen.model.versions import view
 from codegen.reference.site import site
 from codegen.vectors.command import vectors
-from tests.codegen.model.generation import KERNELS, run_generated
+from tests.codegen.model.generation import WALKS, run_generated
 from tests.conftest import ROOT
 
 SEQUENCE = """\
@@ -164,9 +164,9 @@ def protocols(spec: Path) -> tuple[Protocol, ...]:
 
 
 @pytest.mark.slow
-@KERNELS
-def test_the_package_has_it(protocols: tuple[Protocol, ...], tmp_path: Path, kernels: str) -> None:
-    assert run_generated(protocols, tmp_path, USE, kernels=kernels) == SAID
+@WALKS
+def test_the_package_has_it(protocols: tuple[Protocol, ...], tmp_path: Path, walk: str) -> None:
+    assert run_generated(protocols, tmp_path, USE, walk=walk) == SAID
 
 
 def test_the_comparison_calls_all_of_it_new(protocols: tuple[Protocol, ...]) -> None:

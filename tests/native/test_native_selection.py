@@ -30,11 +30,11 @@ OTHER_NUMBER = (
 )
 
 
-def _run(folder: Path, **environment: str) -> tuple[str, str]:
-    """Return what the program prints and what stands in its log, with a folder before all others."""
+def _run(folder: Path, program: str = PROGRAM, **environment: str) -> tuple[str, str]:
+    """Return what a program prints and what stands in its log, with a folder before all others."""
     path = os.pathsep.join([str(folder), str(ROOT / "generated"), str(ROOT / "src")])
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         env=os.environ | {"PYTHONPATH": path} | environment,
         capture_output=True,
         text=True,
@@ -76,3 +76,22 @@ def test_it_is_off_by_a_variable(tmp_path: Path) -> None:
 def test_an_incompatible_reader_is_refused_with_a_line(module: str, line: str, tmp_path: Path) -> None:
     (tmp_path / "logicalrep_native.py").write_text(module)
     assert _run(tmp_path, LOGICALREP_NATIVE="") == (f"{SHORT}Python\n", line)
+
+
+OF_ANOTHER_SPEC = """
+import logicalrep_native
+logicalrep_native.WALKS = ("0123456789abcdef",)
+import pyarrow as pa
+from logicalrep_protocol.columnar import Session, decode_batch
+for version in (1, 2):
+    print(decode_batch(pa.array([b"O" + bytes(8) + b"name\\0"]), Session(version=version))[0]["name"].to_pylist())
+"""
+NO_WALK = (
+    "logicalrep-native has no walk over batches of this spec: Python reads batches message by message; install the same "
+    "release of both, or run pip install ./native after a change of spec/\n"
+)
+
+
+@needs_native
+def test_a_walk_of_another_spec_is_refused_with_a_line(tmp_path: Path) -> None:
+    assert _run(tmp_path, OF_ANOTHER_SPEC, LOGICALREP_NATIVE="") == ("['name']\n['name']\n", NO_WALK)

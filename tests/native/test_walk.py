@@ -1,24 +1,25 @@
-"""The native walk over batches: it is the spec's, reads what the compiled loops read, and no memory but its own."""
+"""The native walk over batches: it is the spec's, reads what the walk by `parse` reads, and no memory but its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from logicalrep_protocol.columnar import Session, decode_batch
+from logicalrep_protocol.columnar import LocatedBatch, RowDecodeError, Session, decode_batch, locate_batch
 from logicalrep_protocol.columnar.plans import PLANS
+from logicalrep_runtime.columnar import gathering
 from logicalrep_runtime.columnar import locate as locating
-from logicalrep_runtime.columnar.located import FULL, REFUSED_BIT, TAKEN, UTF8
+from logicalrep_runtime.columnar.located import FULL, REFUSED_BIT, TAKEN, Int64s, Ints, Located, Spans
 from logicalrep_runtime.columnar.native_walk import native_walk
-from logicalrep_runtime.columnar.session import bits_of
 from logicalrep_runtime.native import native_module
-from tests.arrow.expected import Refused, parsed
+from tests.arrow.expected import Refused, parsed, session_of
 from tests.arrow.mutations import mutated_batches
 from tests.native.installed import needs_native
+from tests.protocol.captured import read, selected
 
 pytestmark = needs_native
 INSERT = bytes.fromhex("49000000074e0002740000000161" + "6e")
@@ -28,20 +29,62 @@ def test_the_walks_are_of_the_same_spec() -> None:
     assert [version for version, plan in PLANS.items() if native_walk(plan) is None] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("large", [False, True])
-def test_it_reads_what_the_compiled_loops_read(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
-    batches = list(mutated_batches(3_000, 60))
+def _contents(batch: LocatedBatch) -> dict[str, Any]:
+    """Return what a walk located, with values in place of their positions."""
+    located = batch.located
+    contents: dict[str, Any] = {"tags": located.tags.tolist(), "status": located.status.tolist()}
+    for number, column in enumerate(batch.columns):
+        bits = np.unpackbits(located.validity.get(number, np.empty(0, np.uint8)), bitorder="little")
+        rows = np.flatnonzero(bits).tolist()
+        if not rows:
+            continue
+        if column.is_fixed:
+            values = located.fixed[number][rows].tolist()
+        elif column.kind == "cells":
+            cells = located.cells[number]
+            values = cells.offsets.tolist(), bytes(cells.kinds), _values(located, cells.starts, cells.lengths)
+        elif column.kind == "items":
+            spans = located.spans[number]
+            values = spans.rows.tolist(), spans.lengths.tolist()
+            for name, field in locating.items(batch.session.plan, number, located).items():
+                contents[f"{column.name}.{name}"] = (
+                    _values(located, field.starts, field.lengths) if isinstance(field, Spans) else field.tolist()
+                )
+        else:
+            spans = located.spans[number]
+            values = spans.rows.tolist(), _values(located, spans.starts, spans.lengths * (column.width or 1))
+        contents[column.name] = rows, values
+    return contents
 
-    def decoded() -> list[tuple[pa.RecordBatch, Session]]:
-        return [
-            decode_batch(pa.array(messages, pa.binary()), session, errors="column", large=large)
-            for session, messages in batches
-        ]
 
-    native = decoded()
+def _values(located: Located, starts: Int64s, lengths: Ints) -> list[bytes]:
+    return [bytes(located.data[start : start + length]) for start, length in zip(starts, lengths, strict=True)]
+
+
+def _outcomes(session: Session, messages: list[bytes]) -> Iterator[Any]:
+    """Yield what all ways to read a batch give."""
+    array = pa.array(messages, pa.binary())
+    for large, values in ((False, "binary"), (True, "binary"), (False, "string")):
+        if values == "binary" or session.encoding == "utf-8":
+            yield decode_batch(array, session, errors="column", large=large, values=values)
+    whole = array.filter(pa.array([not isinstance(row, Refused) for row in parsed(messages, session)]))
+    for batch in (array, whole):
+        try:
+            with locate_batch(batch, session) as located:
+                yield _contents(located), located.session
+        except RowDecodeError as error:
+            yield str(error), error.row
+
+
+def test_it_reads_what_the_walk_by_parse_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    captures = [read(path) for path in selected()[::4]]
+    batches = [(session_of(capture), list(capture.messages[:300])) for capture in captures]
+    batches += mutated_batches(2_000, 40)
+    native = [list(_outcomes(*batch)) for batch in batches]
     monkeypatch.setattr(locating, "native_walk", lambda plan: None)
-    assert native == decoded()
+    monkeypatch.setattr(locating, "native_module", lambda: None)
+    for batch, outcomes in zip(batches, native, strict=True):
+        assert list(_outcomes(*batch)) == outcomes
 
 
 @pytest.mark.parametrize("copies", [False, True])
@@ -49,14 +92,12 @@ def test_damaged_messages_in_memory_of_their_own(copies: bool) -> None:
     """Each message ends where its memory ends, so that the sanitizers see what is read behind it."""
     refused = 0
     for session, messages in mutated_batches(1_000, 50):
-        facts = bits_of(session) | (UTF8 if session.encoding == "utf-8" else 0)
         for data in messages:
             [expected] = parsed([data], session)
             located = locating.locate(
-                session.plan,
+                session,
                 np.array(list(data), np.uint8),
                 np.array([0, len(data)]),
-                facts,
                 stops=False,
                 refused=np.empty(0, np.int64),
                 copies=copies,
@@ -176,12 +217,14 @@ def test_lists_elsewhere_are_refused() -> None:
         native.items(0, data, np.array([0, 0, 1]), fields)
 
 
-def test_positions_outside_of_the_data_are_refused() -> None:
-    module = native_module()
+@pytest.mark.parametrize("module", [native_module(), gathering], ids=["native", "Python"])
+def test_positions_outside_of_the_data_are_refused(module: Any) -> None:
     data, room = np.arange(8, dtype=np.uint8), np.zeros(4, np.uint8)
     offsets = np.zeros(2, np.int32)
     module.gather(data, np.array([4]), np.array([3], np.uint32), offsets, room)
     assert (offsets.tolist(), room.tolist()) == ([0, 3], [4, 5, 6, 0])
+    module.gather(data, np.array([6, 2]), np.array([2, 1], np.uint32), more_offsets := np.zeros(3, np.int64), room)
+    assert (more_offsets.tolist(), room.tolist()) == ([0, 2, 3], [6, 7, 2, 0])
     module.gather_texts(data, np.array([0, 5, 2]), offsets, room)
     assert (offsets.tolist(), room[:2].tolist()) == ([0, 2], [5, 6])
     module.spread_lists(np.array([0, 5, 2]), offsets)

@@ -1,4 +1,4 @@
-"""The columns of each version and the messages that fill them, for kernels and for Arrow.
+"""The columns of each version and the messages that fill them, for walks and for Arrow.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -27,12 +27,11 @@ _COLUMNS = (
     PlanColumn(
         name="columns",
         kind="items",
-        expand="column__items",
         fields=(
-            PlanColumn(name="flags", kind="int", width=1),
-            PlanColumn(name="name", kind="text"),
-            PlanColumn(name="type_id", kind="int", width=4),
-            PlanColumn(name="type_modifier", kind="int", width=4, signed=True),
+            PlanColumn(name="flags", kind="int", width=1, path="flags"),
+            PlanColumn(name="name", kind="text", path="name"),
+            PlanColumn(name="type_id", kind="int", width=4, path="type_id"),
+            PlanColumn(name="type_modifier", kind="int", width=4, signed=True, path="type_modifier"),
         ),
     ),
     PlanColumn(name="type_id", kind="int", width=4),
@@ -59,58 +58,157 @@ _COLUMNS = (
     ),
 )
 _MESSAGES = (
-    MessagePlan(name="Begin", tag="B", since=1, versions=(1, 2, 3, 4), columns=(0, 1, 2)),
-    MessagePlan(name="Message", tag="M", since=1, versions=(1,), columns=(3, 4, 5, 6)),
-    MessagePlan(name="Message", tag="M", since=1, versions=(2, 3, 4), columns=(2, 3, 4, 5, 6)),
-    MessagePlan(name="Commit", tag="C", since=1, versions=(1, 2, 3, 4), columns=(7, 8, 1)),
-    MessagePlan(name="Origin", tag="O", since=1, versions=(1, 2, 3, 4), columns=(9, 10)),
-    MessagePlan(name="Relation", tag="R", since=1, versions=(1,), columns=(11, 12, 10, 13, 14)),
-    MessagePlan(name="Relation", tag="R", since=1, versions=(2, 3, 4), columns=(2, 11, 12, 10, 13, 14)),
-    MessagePlan(name="Type", tag="Y", since=1, versions=(1,), columns=(15, 12, 10)),
-    MessagePlan(name="Type", tag="Y", since=1, versions=(2, 3, 4), columns=(2, 15, 12, 10)),
-    MessagePlan(name="Insert", tag="I", since=1, versions=(1,), columns=(11, 16)),
-    MessagePlan(name="Insert", tag="I", since=1, versions=(2, 3, 4), columns=(2, 11, 16)),
-    MessagePlan(name="Update", tag="U", since=1, versions=(1,), columns=(11, 17, 18, 16)),
-    MessagePlan(name="Update", tag="U", since=1, versions=(2, 3, 4), columns=(2, 11, 17, 18, 16)),
-    MessagePlan(name="Delete", tag="D", since=1, versions=(1,), columns=(11, 17, 18)),
-    MessagePlan(name="Delete", tag="D", since=1, versions=(2, 3, 4), columns=(2, 11, 17, 18)),
-    MessagePlan(name="Truncate", tag="T", since=1, versions=(1,), columns=(19, 20)),
-    MessagePlan(name="Truncate", tag="T", since=1, versions=(2, 3, 4), columns=(2, 19, 20)),
-    MessagePlan(name="Stream Start", tag="S", since=2, versions=(2, 3, 4), columns=(2, 21)),
-    MessagePlan(name="Stream Stop", tag="E", since=2, versions=(2, 3, 4), columns=()),
-    MessagePlan(name="Stream Commit", tag="c", since=2, versions=(2, 3, 4), columns=(2, 7, 8, 1)),
-    MessagePlan(name="Stream Abort", tag="A", since=2, versions=(1, 2, 3), columns=(2, 22)),
-    MessagePlan(name="Stream Abort", tag="A", since=2, versions=(4,), columns=(2, 22, 23, 24)),
     MessagePlan(
-        name="Begin Prepare", tag="b", since=3, versions=(1, 2, 3, 4), columns=(25, 8, 26, 2, 27), when="two_phase"
+        name="Begin", tag="B", since=1, versions=(1, 2, 3, 4), columns={"final_lsn": 0, "commit_timestamp": 1, "xid": 2}
     ),
-    MessagePlan(name="Prepare", tag="P", since=3, versions=(1, 2, 3, 4), columns=(25, 8, 26, 2, 27), when="two_phase"),
     MessagePlan(
-        name="Commit Prepared", tag="K", since=3, versions=(1, 2, 3, 4), columns=(7, 8, 1, 2, 27), when="two_phase"
+        name="Message",
+        tag="M",
+        since=1,
+        versions=(1,),
+        columns={"flags": 3, "message_lsn": 4, "prefix": 5, "content": 6},
+    ),
+    MessagePlan(
+        name="Message",
+        tag="M",
+        since=1,
+        versions=(2, 3, 4),
+        columns={"xid": 2, "flags": 3, "message_lsn": 4, "prefix": 5, "content": 6},
+    ),
+    MessagePlan(
+        name="Commit",
+        tag="C",
+        since=1,
+        versions=(1, 2, 3, 4),
+        columns={"commit_lsn": 7, "end_lsn": 8, "commit_timestamp": 1},
+    ),
+    MessagePlan(name="Origin", tag="O", since=1, versions=(1, 2, 3, 4), columns={"origin_lsn": 9, "name": 10}),
+    MessagePlan(
+        name="Relation",
+        tag="R",
+        since=1,
+        versions=(1,),
+        columns={"relation_id": 11, "namespace": 12, "name": 10, "replica_identity": 13, "columns": 14},
+    ),
+    MessagePlan(
+        name="Relation",
+        tag="R",
+        since=1,
+        versions=(2, 3, 4),
+        columns={"xid": 2, "relation_id": 11, "namespace": 12, "name": 10, "replica_identity": 13, "columns": 14},
+    ),
+    MessagePlan(name="Type", tag="Y", since=1, versions=(1,), columns={"type_id": 15, "namespace": 12, "name": 10}),
+    MessagePlan(
+        name="Type",
+        tag="Y",
+        since=1,
+        versions=(2, 3, 4),
+        columns={"xid": 2, "type_id": 15, "namespace": 12, "name": 10},
+    ),
+    MessagePlan(name="Insert", tag="I", since=1, versions=(1,), columns={"relation_id": 11, "new": 16}),
+    MessagePlan(name="Insert", tag="I", since=1, versions=(2, 3, 4), columns={"xid": 2, "relation_id": 11, "new": 16}),
+    MessagePlan(
+        name="Update",
+        tag="U",
+        since=1,
+        versions=(1,),
+        columns={"relation_id": 11, "old_kind": 17, "old": 18, "new": 16},
+    ),
+    MessagePlan(
+        name="Update",
+        tag="U",
+        since=1,
+        versions=(2, 3, 4),
+        columns={"xid": 2, "relation_id": 11, "old_kind": 17, "old": 18, "new": 16},
+    ),
+    MessagePlan(name="Delete", tag="D", since=1, versions=(1,), columns={"relation_id": 11, "old_kind": 17, "old": 18}),
+    MessagePlan(
+        name="Delete",
+        tag="D",
+        since=1,
+        versions=(2, 3, 4),
+        columns={"xid": 2, "relation_id": 11, "old_kind": 17, "old": 18},
+    ),
+    MessagePlan(name="Truncate", tag="T", since=1, versions=(1,), columns={"options": 19, "relation_ids": 20}),
+    MessagePlan(
+        name="Truncate", tag="T", since=1, versions=(2, 3, 4), columns={"xid": 2, "options": 19, "relation_ids": 20}
+    ),
+    MessagePlan(name="Stream Start", tag="S", since=2, versions=(2, 3, 4), columns={"xid": 2, "first_segment": 21}),
+    MessagePlan(name="Stream Stop", tag="E", since=2, versions=(2, 3, 4), columns={}),
+    MessagePlan(
+        name="Stream Commit",
+        tag="c",
+        since=2,
+        versions=(2, 3, 4),
+        columns={"xid": 2, "commit_lsn": 7, "end_lsn": 8, "commit_timestamp": 1},
+    ),
+    MessagePlan(name="Stream Abort", tag="A", since=2, versions=(1, 2, 3), columns={"xid": 2, "subxid": 22}),
+    MessagePlan(
+        name="Stream Abort",
+        tag="A",
+        since=2,
+        versions=(4,),
+        columns={"xid": 2, "subxid": 22, "abort_lsn": 23, "abort_timestamp": 24},
+    ),
+    MessagePlan(
+        name="Begin Prepare",
+        tag="b",
+        since=3,
+        versions=(1, 2, 3, 4),
+        columns={"prepare_lsn": 25, "end_lsn": 8, "prepare_timestamp": 26, "xid": 2, "gid": 27},
+        when="two_phase",
+    ),
+    MessagePlan(
+        name="Prepare",
+        tag="P",
+        since=3,
+        versions=(1, 2, 3, 4),
+        columns={"prepare_lsn": 25, "end_lsn": 8, "prepare_timestamp": 26, "xid": 2, "gid": 27},
+        when="two_phase",
+    ),
+    MessagePlan(
+        name="Commit Prepared",
+        tag="K",
+        since=3,
+        versions=(1, 2, 3, 4),
+        columns={"commit_lsn": 7, "end_lsn": 8, "commit_timestamp": 1, "xid": 2, "gid": 27},
+        when="two_phase",
     ),
     MessagePlan(
         name="Rollback Prepared",
         tag="r",
         since=3,
         versions=(1, 2, 3, 4),
-        columns=(28, 29, 26, 30, 2, 27),
+        columns={
+            "prepare_end_lsn": 28,
+            "rollback_end_lsn": 29,
+            "prepare_timestamp": 26,
+            "rollback_timestamp": 30,
+            "xid": 2,
+            "gid": 27,
+        },
         when="two_phase",
     ),
     MessagePlan(
-        name="Stream Prepare", tag="p", since=3, versions=(2, 3, 4), columns=(25, 8, 26, 2, 27), when="two_phase"
+        name="Stream Prepare",
+        tag="p",
+        since=3,
+        versions=(2, 3, 4),
+        columns={"prepare_lsn": 25, "end_lsn": 8, "prepare_timestamp": 26, "xid": 2, "gid": 27},
+        when="two_phase",
     ),
 )
 
 
-def _plan(version: int, kernel: str, walk: str) -> Plan:
+def _plan(version: int, walk: str) -> Plan:
     sent = tuple(message for message in _MESSAGES if version in message.versions)
-    return Plan(version=version, kernel=kernel, walk=walk, columns=_COLUMNS, sent=sent)
+    return Plan(version=version, walk=walk, columns=_COLUMNS, sent=sent)
 
 
 PLANS = {
-    1: _plan(1, "logicalrep_protocol.columnar.kernel_v1", "16f079ffbea8539a"),
-    2: _plan(2, "logicalrep_protocol.columnar.kernel_v2", "0f9c25a1cf04ba55"),
-    3: _plan(3, "logicalrep_protocol.columnar.kernel_v3", "c78b2884ffd22a50"),
-    4: _plan(4, "logicalrep_protocol.columnar.kernel_v4", "505fcfac4672a4f6"),
+    1: _plan(1, "f252a9861cddc115"),
+    2: _plan(2, "48efecf334d278f3"),
+    3: _plan(3, "f2072c8ecd6136ec"),
+    4: _plan(4, "9ff1940a4c694dd7"),
 }
 """By version."""

@@ -1,14 +1,14 @@
-"""Batches of messages to Arrow: the hand-written half, driven by a generated package's plans and kernels.
+"""Batches of messages to Arrow: the hand-written half, driven by a generated package's plans.
 
-`locate` runs a version's compiled kernel, which locates every value; `arrow` makes arrays from the positions;
-`batches` does both for a whole batch. `memory`, `rows` and `utf8` are the building blocks of kernels.
+`locate` walks a batch and locates every value, with the walk of `logicalrep-native` or by `parse`; `arrow` makes arrays
+from the positions; `batches` does both for a whole batch.
 """
 
 from __future__ import annotations
 
 import importlib.util
 
-_MISSING = [name for name in ("numpy", "numba", "pyarrow") if importlib.util.find_spec(name) is None]
+_MISSING = [name for name in ("numpy", "pyarrow") if importlib.util.find_spec(name) is None]
 if _MISSING:
     raise ImportError(
         f"reading in columns needs {' and '.join(_MISSING)}: run pip install '.[arrow]' in a clone of logicalrep",

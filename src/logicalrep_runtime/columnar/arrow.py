@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from logicalrep_runtime.columnar.locate import gathered, items, lists, texts
 from logicalrep_runtime.columnar.located import REFUSED_BIT, Cells, CopiedCells, Ints, Located, Spans
 from logicalrep_runtime.columnar.plan import Plan, PlanColumn
 from logicalrep_runtime.columnar.texts import transcoded
@@ -72,12 +72,6 @@ def _integer_type(column: PlanColumn, style: BatchForm) -> pa.DataType:
     return (_WIDENED if style.for_spark else _UNSIGNED)[column.width]
 
 
-@cache
-def locating() -> Any:
-    # Imported late, as numba takes a while to import.
-    return importlib.import_module("logicalrep_runtime.columnar.locate")
-
-
 @lru_cache(64)
 def schema_of(plan: Plan, style: BatchForm) -> pa.Schema:
     fields = [pa.field("tag", pa.string(), nullable=style.marks)]
@@ -89,10 +83,9 @@ def schema_of(plan: Plan, style: BatchForm) -> pa.Schema:
 
 
 class ArrayBuilder:
-    def __init__(self, plan: Plan, style: BatchForm, data: Ints, located: Located, encoding: str) -> None:
+    def __init__(self, plan: Plan, style: BatchForm, located: Located, encoding: str) -> None:
         self.plan = plan
         self.style = style
-        self.data = data
         self.located = located
         self.encoding = encoding
         self.index_type = np.int64 if style.large else np.int32
@@ -120,8 +113,11 @@ class ArrayBuilder:
 
     def _list(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         spans, count = self.located.spans[number], self.located.count
-        offsets = locating().lists(spans, count, self.index_type)
-        child = (self._integers if column.kind == "ints" else self._items)(column, spans, type_.value_type)
+        offsets = lists(spans, count, self.index_type)
+        if column.kind == "ints":
+            child = self._integers(column, spans, type_.value_type)
+        else:
+            child = self._items(column, number, spans.size, type_.value_type)
         return _array_of(type_, count, [validity, offsets], child)
 
     def _text(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
@@ -138,33 +134,33 @@ class ArrayBuilder:
 
     def _bytes(self, column: PlanColumn, spans: Spans, count: int) -> tuple[pa.Buffer, pa.Buffer]:
         """Return buffers of the offsets of `count` rows and of their bytes. Texts become UTF-8."""
-        offsets, values = locating().texts(self.data, spans, count, self.index_type)
+        offsets, values = texts(self.located.data, spans, count, self.index_type)
         if column.kind == "text" and self.encoding != "utf-8":
             return transcoded(np.frombuffer(offsets, self.index_type), values, self.encoding)
         return offsets, values
 
     def _integers(self, column: PlanColumn, spans: Spans, type_: pa.DataType) -> pa.Array:
         size = spans.size * column.width
-        _, values = locating().gathered(self.data, spans.starts, spans.lengths * column.width, size, self.index_type)
+        _, values = gathered(self.located.data, spans.starts, spans.lengths * column.width, size, self.index_type)
         big = np.frombuffer(values, f">i{column.width}").astype(f"i{column.width}")
         big += column.epoch
         return self._fixed(column, big, type_, None)
 
-    def _items(self, column: PlanColumn, spans: Spans, type_: pa.DataType) -> pa.Array:
-        values_by_name = locating().items(self.plan, column, self.data, spans)
+    def _items(self, column: PlanColumn, number: int, count: int, type_: pa.DataType) -> pa.Array:
+        values_by_name = items(self.plan, number, self.located)
         children = []
         for field, inner in zip(column.fields, type_, strict=True):
             values = values_by_name[field.name]
             if isinstance(values, Spans):
-                children.append(_array_of(inner.type, spans.size, [None, *self._bytes(field, values, spans.size)]))
+                children.append(_array_of(inner.type, count, [None, *self._bytes(field, values, count)]))
             elif field.kind == "char":
                 children.append(_characters(values, None))
             else:
                 children.append(self._fixed(field, values, inner.type, None))
-        return pa.Array.from_buffers(type_, spans.size, [None], children=children)
+        return pa.Array.from_buffers(type_, count, [None], children=children)
 
     def _copy_cells(self, cells: Cells) -> CopiedCells:
-        starts, values = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, self.index_type)
+        starts, values = gathered(self.located.data, cells.starts, cells.lengths, cells.size, self.index_type)
         offsets = pa.py_buffer(cells.offsets.astype(self.index_type))
         return CopiedCells(offsets, pa.py_buffer(cells.kinds.copy()), starts, values)
 

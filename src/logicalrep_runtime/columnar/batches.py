@@ -10,10 +10,10 @@ from typing import Any, Generic, Literal, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from logicalrep_runtime.columnar.arrow import ArrayBuilder, BatchForm, Values, locating, schema_of
+from logicalrep_runtime.columnar.arrow import ArrayBuilder, BatchForm, Values, schema_of
+from logicalrep_runtime.columnar.locate import gathered, items, locate
 from logicalrep_runtime.columnar.located import (
     REFUSED_BIT,
-    UTF8,
     Bytes,
     Cells,
     CopiedCells,
@@ -23,9 +23,10 @@ from logicalrep_runtime.columnar.located import (
     Spans,
 )
 from logicalrep_runtime.columnar.plan import Plan, PlanColumn
-from logicalrep_runtime.columnar.session import ColumnarSession, bits_of, facts_of
+from logicalrep_runtime.columnar.session import ColumnarSession, bits_of, facts_of, parser_of
 from logicalrep_runtime.columnar.texts import are_valid
 from logicalrep_runtime.errors import DecodeError
+from logicalrep_runtime.layout_walk import hex_of, walk
 
 _INT32 = 2**31 - 1
 
@@ -121,9 +122,10 @@ def decode_batch(
 
 @dataclass(frozen=True, slots=True)
 class LocatedBatch(Generic[_Session]):
-    """A batch whose values were located and not copied; on exit it returns the positions' memory for other batches."""
+    """A batch whose values were located; on exit it returns the positions' memory for other batches."""
 
     data: Bytes
+    """The bytes of the messages, with `offsets`. Positions of values refer to `located.data`."""
     offsets: Int64s
     located: Located
     """The positions of all values. Positions of texts, lists and cells are valid until the context exits."""
@@ -139,7 +141,7 @@ class LocatedBatch(Generic[_Session]):
 
 
 def locate_batch(messages: pa.Array | pa.ChunkedArray, session: _Session) -> LocatedBatch[_Session]:
-    """Locate all values of a batch as `decode_batch` does, with the same errors, and copy nothing.
+    """Locate all values of a batch as `decode_batch` does, with the same errors, and make no arrays.
 
     Example:
         >>> located = locate_batch(pa.array(messages, pa.binary()), Session(version=1))
@@ -182,7 +184,7 @@ def _buffers(array: pa.Array) -> tuple[Bytes, Int64s]:
     if not len(places):
         places = np.zeros(1, np.int64)
     characters = np.frombuffer(b"" if data is None else data, np.uint8)
-    # Kernels are compiled for messages that cannot be written to, as most are.
+    # Loops are compiled for messages that cannot be written to, as most are.
     characters.flags.writeable = places.flags.writeable = False
     return characters, places
 
@@ -196,8 +198,8 @@ class _Batch(Generic[_Session]):
         self.offsets = offsets
         self.plan = session.plan
         self.refused: set[int] = set()
-        # The errors of rows whose values cannot be strings, by row.
-        self.value_errors: dict[int, RowDecodeError] = {}
+        # The path of a value that cannot be a string, and what was expected, by row.
+        self.value_errors: dict[int, tuple[str, str]] = {}
 
     def decode(self) -> tuple[pa.RecordBatch, _Session]:
         located, arrays = self.walk(self._arrays, copies=not self.style.large)
@@ -208,7 +210,7 @@ class _Batch(Generic[_Session]):
         return batch, self.after(located)
 
     def after(self, located: Located) -> _Session:
-        if located.facts & ~UTF8 == bits_of(self.session):
+        if located.facts == bits_of(self.session):
             return self.session
         return self.session.with_facts(located.facts)
 
@@ -232,37 +234,33 @@ class _Batch(Generic[_Session]):
         return located, arrays
 
     def _walk(self, *, copies: bool) -> Located:
-        facts = bits_of(self.session) | (UTF8 if self.session.encoding == "utf-8" else 0)
         refused = np.array(sorted(self.refused), np.int64)
-        located: Located = locating().locate(
-            self.plan, self.data, self.offsets, facts, stops=not self.style.marks, refused=refused, copies=copies
-        )
-        return located
+        return locate(self.session, self.data, self.offsets, stops=not self.style.marks, refused=refused, copies=copies)
 
     def _arrays(self, located: Located) -> tuple[list[pa.Array], set[int]]:
         if self.style.values == "string" and (refused := self._rows_of_bad_values(located)):
             return [], refused
-        builder = ArrayBuilder(self.plan, self.style, self.data, located, self.session.encoding)
+        builder = ArrayBuilder(self.plan, self.style, located, self.session.encoding)
         return builder.arrays(), set()
 
     def _rows_of_bad_texts(self, located: Located) -> set[int]:
-        """Return the rows with a text that is invalid in an encoding that the kernels do not check."""
+        """Return the rows with a text that is invalid in an encoding that the walk does not check."""
         rows: set[int] = set()
         if self.session.encoding == "utf-8":
             return rows
         for number, spans in located.spans.items():
             column = self.plan.columns[number]
             if column.kind == "text":
-                rows |= self._bad_texts(spans, spans.rows)
+                rows |= self._bad_texts(located.data, spans, spans.rows)
             elif column.kind == "items":
                 owners = np.repeat(spans.rows, spans.lengths)
-                for values in locating().items(self.plan, column, self.data, spans).values():
+                for values in items(self.plan, number, located).values():
                     if isinstance(values, Spans):
-                        rows |= self._bad_texts(values, owners)
+                        rows |= self._bad_texts(located.data, values, owners)
         return rows
 
-    def _bad_texts(self, spans: Spans, rows: Int64s) -> set[int]:
-        valid = are_valid(self.data, spans.starts, spans.lengths, self.session.encoding)
+    def _bad_texts(self, data: Bytes, spans: Spans, rows: Int64s) -> set[int]:
+        valid = are_valid(data, spans.starts, spans.lengths, self.session.encoding)
         return set(rows[~valid].tolist())
 
     def _rows_of_bad_values(self, located: Located) -> set[int]:
@@ -277,20 +275,11 @@ class _Batch(Generic[_Session]):
             kinds = cells.kinds
             binary = np.isin(kinds, np.frombuffer(column.binary, np.uint8))
             bad = {int(cell): "a value in text format" for cell in np.flatnonzero(binary)}
-            for cell in self._invalid(cells):
+            for cell in self._invalid(located.data, cells):
                 bad.setdefault(cell, "text in utf-8")
             for cell in sorted(bad, reverse=True):
                 row = int(np.searchsorted(cells.offsets, cell, side="right")) - 1
-                start = int(cells.starts[cell])
-                raw = bytes(self.data[start : start + min(int(cells.lengths[cell]), 17)])
-                self.value_errors[row] = RowDecodeError(
-                    self.plan.messages[int(located.tags[row])].name,
-                    column.path.format(cell - int(cells.offsets[row])),
-                    start - int(self.offsets[row]),
-                    bad[cell],
-                    f"0x{raw[:16].hex()}{'...' if len(raw) > 16 else ''}",
-                    row,
-                )
+                self.value_errors[row] = column.path.format(cell - int(cells.offsets[row])), bad[cell]
                 rows.add(row)
         return rows
 
@@ -300,12 +289,12 @@ class _Batch(Generic[_Session]):
             return False
         return self._are_utf8(copied.starts, copied.values, len(kinds))
 
-    def _invalid(self, cells: Cells) -> list[int]:
+    def _invalid(self, data: Bytes, cells: Cells) -> list[int]:
         index_type = np.int64 if self.style.large else np.int32
-        buffers = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, index_type)
+        buffers = gathered(data, cells.starts, cells.lengths, cells.size, index_type)
         if self._are_utf8(buffers[0], buffers[1], len(cells.kinds)):
             return []
-        valid = are_valid(self.data, cells.starts, cells.lengths, "utf-8")
+        valid = are_valid(data, cells.starts, cells.lengths, "utf-8")
         return [int(cell) for cell in np.flatnonzero(~valid)]
 
     def _are_utf8(self, offsets: Any, values: Any, count: int) -> bool:
@@ -330,16 +319,17 @@ class _Batch(Generic[_Session]):
 
     def _error(self, row: int, facts: int) -> RowDecodeError:
         """Return the error of a refused message: `parse` raises it, with the session facts at that row."""
-        if row in self.value_errors:
-            return self.value_errors[row]
         data = self.messages[row].as_py()
         message = self.plan.messages.get(data[0]) if data else None
-        facts_by_name = facts_of(self.session.layouts, facts)
-        version = self.session.version
-        parse = self.session.parsers[version if message is None else message.layout_version(version, facts_by_name)]
-        arguments = {**facts_by_name, "encoding": self.session.encoding}
+        if message is not None and row in self.value_errors:
+            path, expected = self.value_errors[row]
+            layouts, facts_by_name = self.session.layouts, facts_of(self.session.layouts, facts)
+            steps = walk(layouts, self.session.version, data, facts=facts_by_name, encoding=self.session.encoding)
+            value = next(step for step in steps if step.path == path)
+            return RowDecodeError(message.name, path, value.offset, expected, hex_of(value.data), row)
+        parse = parser_of(self.session, message, facts, self.session.encoding)
         try:
-            parse(data, **{name: arguments[name] for name in self.session.layouts.parse_arguments})
+            parse(data)
         except DecodeError as error:
             return RowDecodeError(error.message, error.field, error.offset, error.expected, error.found, row)
         raise AssertionError(f"row {row}: the columnar decoder refuses what parse reads: {data[:64].hex()}")

@@ -1,14 +1,15 @@
-"""Memory for a kernel's results: reused from batch to batch, or owned by Arrow."""
+"""Memory for a native walk's results: reused from batch to batch, or owned by Arrow."""
 
 from __future__ import annotations
 
 import threading
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from logicalrep_runtime.columnar.located import Cells, CopiedCells, Int64s, Located
-from logicalrep_runtime.columnar.rows import CellArrays
+from logicalrep_runtime.columnar.located import Bytes, Cells, CopiedCells, Int64s, Located
 
 # A value takes 17 bytes of a message in an ordinary table of numbers and short texts, including its kind and length.
 _BYTES_PER_CELL = 10
@@ -25,6 +26,26 @@ _MOST_SPANS_KEPT = 1 << 20
 
 _NO_PLACES, _NO_LENGTHS = np.empty(0, np.int64), np.empty(0, np.uint32)
 _NO_COPIES = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint8)
+
+
+COLUMN = np.dtype([(name, np.int64) for name in ("values", "validity", "count", "size")])
+"""A column's record. `values`: the position of the first integer in the block, in integers of its width.
+`validity`: the position of the bitmap in bytes. `count`: spans or cells. `size`: their bytes, or a list's items."""
+
+SEEN = 2
+"""The entry, in the table of known tags, of a tag that the batch contains; 0 is an unknown tag."""
+
+
+class CellArrays(NamedTuple):
+    """The arrays of one column of cells: for positions, or (the last three) for copies. Unused arrays are empty."""
+
+    kinds: Bytes
+    offsets: Int64s
+    starts: Int64s
+    lengths: NDArray[np.uint32]
+    copy_offsets: NDArray[np.int32]
+    copy_starts: NDArray[np.int32]
+    copies: Bytes
 
 
 class Scratch:

@@ -1,25 +1,24 @@
-"""Walks a batch with a version's compiled kernel, growing the memory for results as needed."""
+"""Walks a batch: by the native walk, growing the memory for results as needed, or else by `parse`."""
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from logicalrep_runtime.columnar import rows
-from logicalrep_runtime.columnar.buffers import ROOMS, Copies, Scratch
+from logicalrep_runtime.columnar import gathering
+from logicalrep_runtime.columnar.buffers import COLUMN, ROOMS, SEEN, Copies, Scratch
 from logicalrep_runtime.columnar.located import (
     FULL,
     REFUSED,
     REFUSED_BIT,
     TAKEN,
     UNKNOWN,
+    UTF8,
     Bytes,
     Int64s,
     Ints,
@@ -29,9 +28,10 @@ from logicalrep_runtime.columnar.located import (
     room,
     zeros,
 )
-from logicalrep_runtime.columnar.native_walk import native_walk
-from logicalrep_runtime.columnar.plan import Plan, PlanColumn
-from logicalrep_runtime.columnar.rows import COLUMN, SEEN, Block, Out
+from logicalrep_runtime.columnar.native_walk import NativeWalk, native_walk
+from logicalrep_runtime.columnar.parsed_walk import walk_parsed
+from logicalrep_runtime.columnar.plan import Plan
+from logicalrep_runtime.columnar.session import ColumnarSession, bits_of
 from logicalrep_runtime.native import native_module
 
 _ALIGNED = 64
@@ -40,15 +40,19 @@ _NO_SPANS = np.empty(0, np.int64)
 
 
 def locate(
-    plan: Plan, data: Bytes, offsets: Int64s, facts: int, *, stops: bool, refused: Int64s, copies: bool
+    session: ColumnarSession, data: Bytes, offsets: Int64s, *, stops: bool, refused: Int64s, copies: bool
 ) -> Located:
     """`refused`: rows known to be invalid. Raises ValueError for offsets out of bounds or in a wrong order."""
     offsets = np.ascontiguousarray(offsets)
-    usual = _usual.of[plan]
+    native = native_walk(session.plan)
+    if native is None:
+        return walk_parsed(session, data, offsets, stops=stops, refused=refused)
+    facts = bits_of(session) | (UTF8 if session.encoding == "utf-8" else 0)
+    usual = _usual.of[session.plan]
     while True:
-        arrays = _Arrays(_layout(plan, usual.tags, len(offsets) - 1), data, offsets, copies)
+        arrays = _Arrays(_layout(session.plan, usual.tags, len(offsets) - 1), data, offsets, copies)
         arrays.status[refused] = REFUSED_BIT
-        row, after, result = arrays.walk(facts, stops)
+        row, after, result = arrays.walk(native, facts, stops)
         if result == UNKNOWN:
             arrays.give_back()
             usual.add(int(data[offsets[row]]))
@@ -58,19 +62,12 @@ def locate(
         check_offsets(data, offsets)
     seen = arrays.seen()
     usual.record_tags(seen)
-    return arrays.located(seen, row, after, result == REFUSED)
+    return arrays.located(seen, row, after & ~UTF8, result == REFUSED)
 
 
-@cache
 def _copying() -> Any:
-    """Return the native functions that copy values together, or the compiled loops."""
-    module = native_module()
-    return rows if module is None else module
-
-
-@cache
-def _kernel(plan: Plan) -> Any:
-    return importlib.import_module(plan.kernel)
+    """Return the native functions that copy values together, or the functions in Python."""
+    return native_module() or gathering
 
 
 class _Usual:
@@ -139,7 +136,7 @@ _layout = lru_cache(64)(_ColumnBlock)
 
 @lru_cache(256)
 def _numbers(plan: Plan, tags: bytes) -> frozenset[int]:
-    return frozenset(number for tag in tags if tag in plan.messages for number in plan.messages[tag].columns)
+    return frozenset(number for tag in tags if tag in plan.messages for number in plan.messages[tag].columns.values())
 
 
 class _Arrays:
@@ -159,28 +156,17 @@ class _Arrays:
             for index, number in enumerate(layout.cells)
         ]
 
-    def walk(self, facts: int, stops: bool) -> tuple[int, int, int]:
-        """Run the kernel from the first row on, growing memory as needed. Returns the kernel's last result."""
-        plan = self.layout.plan
-        native = native_walk(plan)
-        row, result = 0, FULL
+    def walk(self, native: NativeWalk, facts: int, stops: bool) -> tuple[int, int, int]:
+        """Walk from the first row on, growing memory as needed. Returns the last result of the native walk."""
+        tags, row, result = self.block[self.layout.tags], 0, FULL
         while result == FULL:
-            out = self._out()
-            if native is None:
-                row, facts, result = _kernel(plan).walk(self.data, self.offsets, row, facts, stops, out)
-            else:
-                arrays = out.tags, out.status, out.known_tags, self.columns, self.block, out.spans, out.cells
-                row, facts, result = native.walk(self.data, self.offsets, row, facts, stops, *arrays)
+            spans = tuple(self.spans.get(number, _NO_SPANS) for number in self.layout.spans)
+            cells = tuple(cells.arrays for cells in self.cells)
+            arrays = tags, self.status, self.known_tags, self.columns, self.block, spans, cells
+            row, facts, result = native.walk(self.data, self.offsets, row, facts, stops, *arrays)
             if result == FULL:
                 self._grow(int(self.offsets[row + 1] - self.offsets[row]))
         return row, facts, result
-
-    def _out(self) -> Out:
-        spans = tuple(self.spans.get(number, _NO_SPANS) for number in self.layout.spans)
-        view = self.block.view
-        block = Block(self.columns, self.block, view(np.int16), view(np.int32), view(np.int64))
-        cells = tuple(cells.arrays for cells in self.cells)
-        return Out(self.block[self.layout.tags], self.status, self.known_tags, block, spans, cells)
 
     def _grow(self, more: int) -> None:
         for number, spans in self.spans.items():
@@ -194,7 +180,7 @@ class _Arrays:
 
     def located(self, seen: bytes, count: int, facts: int, stopped: bool) -> Located:
         layout = self.layout
-        result = Located(count, self.block[:count], self.status[:count], facts, stopped, self.give_back)
+        result = Located(count, self.block[:count], self.status[:count], facts, stopped, self.data, self.give_back)
         numbers = _numbers(layout.plan, seen)
         filled, sizes = self.columns["count"].tolist(), self.columns["size"].tolist()
         for number, bits in layout.bitmaps:
@@ -244,18 +230,17 @@ def lists(spans: Spans, count: int, index_type: IndexType) -> pa.Buffer:
     return pa.py_buffer(offsets)
 
 
-def items(plan: Plan, column: PlanColumn, data: Bytes, spans: Spans) -> dict[str, Ints | Spans]:
-    total, fields = spans.size, column.fields
+def items(plan: Plan, number: int, located: Located) -> dict[str, Ints | Spans]:
+    """Return the fields of the items of a column's lists."""
+    if number in located.items:
+        return located.items[number]
+    native, spans, fields = native_walk(plan), located.spans[number], plan.columns[number].fields
+    assert native is not None
     arrays: tuple[Ints, ...] = tuple(
-        room(total, np.dtype(f"i{field.width}")) if field.is_fixed else room(3 * total, np.int64) for field in fields
+        room(spans.size, np.dtype(f"i{field.width}")) if field.is_fixed else room(3 * spans.size, np.int64)
+        for field in fields
     )
-    native = native_walk(plan)
-    if native is None:
-        written = np.zeros(len(fields), np.int64)
-        getattr(_kernel(plan), column.expand)(data, spans.triples.ravel(), arrays, written)
-        sizes: Sequence[int] = written.tolist()
-    else:
-        sizes = native.items(plan.columns.index(column), data, spans.triples.ravel(), arrays)
+    sizes = native.items(number, located.data, spans.triples.ravel(), arrays)
     return {
         field.name: array if field.is_fixed else Spans(array.view(np.int64).reshape(-1, 3), size)
         for field, array, size in zip(fields, arrays, sizes, strict=True)

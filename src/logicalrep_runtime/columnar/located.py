@@ -1,4 +1,4 @@
-"""The positions of all values in a batch, located by a kernel without copying. Arrow arrays are made from them."""
+"""The positions of all values in a batch, located by a walk. Arrow arrays are made from them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REFUSED = -1
 FULL = -2
 UNKNOWN = -3
 OUTSIDE = -4
-"""A kernel's result: the message was read; is invalid; needs more memory; has a tag without columns; or lies outside of
-the batch's data."""
+"""A native walk's result: the message was read; is invalid; needs more memory; has a tag without columns; or lies
+outside of the batch's data."""
 
 UTF8 = 1 << 8
-"""The bit, next to the session facts' bits, that makes kernels check texts as UTF-8."""
+"""The bit, next to the session facts' bits, that makes native walks check texts as UTF-8."""
 
 REFUSED_BIT = 0x80
 """The bit of a refused row's status; the other bits are the session facts at that row."""
@@ -40,8 +40,8 @@ class Spans:
     """The positions of one column's values of varying length. Valid until the walk's memory is returned."""
 
     triples: Int64s
-    """Three 64-bit integers for each value: its row, its start in the batch's data, and its length in bytes (for a
-    list, its number of items)."""
+    """Three 64-bit integers for each value: its row, its start in `Located.data`, and its length in bytes (for a list,
+    its number of items)."""
     size: int
 
     @property
@@ -93,11 +93,15 @@ class Located:
     """0 for a message that was read; for a refused one REFUSED_BIT and the session facts at that row."""
     facts: int
     stopped: bool = False
+    data: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
+    """The bytes that positions refer to: the batch's data, or copies of the values."""
     lent: Callable[[], None] | None = None
     fixed: dict[int, Ints] = field(default_factory=dict)
     spans: dict[int, Spans] = field(default_factory=dict)
     cells: dict[int, Cells] = field(default_factory=dict)
     copied: dict[int, CopiedCells] = field(default_factory=dict)
+    items: dict[int, dict[str, Ints | Spans]] = field(default_factory=dict)
+    """The fields of the items of lists by the column's number, if the walk has read them already."""
     validity: dict[int, Bytes] = field(default_factory=dict)
     """Arrow validity bitmaps by the column's number: the messages that have the column."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 from logicalrep_runtime.columnar.plan import Plan
 from logicalrep_runtime.native import native_module
+
+_LOG = logging.getLogger("logicalrep")
 
 
 class NativeWalk(NamedTuple):
@@ -19,7 +22,18 @@ class NativeWalk(NamedTuple):
 def native_walk(plan: Plan) -> NativeWalk | None:
     """Return the walk that was generated with the plan; None if it is not installed, or is of another spec."""
     module: Any = native_module()
-    if module is None or plan.walk not in module.WALKS:
+    if module is None:
+        return None
+    if plan.walk not in module.WALKS:
+        _warn()
         return None
     number = module.WALKS.index(plan.walk)
     return NativeWalk(partial(module.walk, number), partial(module.items, number))
+
+
+@cache
+def _warn() -> None:
+    _LOG.warning(
+        "logicalrep-native has no walk over batches of this spec: Python reads batches message by message; install the "
+        "same release of both, or run pip install ./native after a change of spec/"
+    )

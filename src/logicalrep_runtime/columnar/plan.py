@@ -1,4 +1,4 @@
-"""The data model of a version's columns. The generator writes it (plans.py); kernels and Arrow arrays follow it."""
+"""The data model of a version's columns. The generator writes it (plans.py); walks and Arrow arrays follow it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class PlanColumn:
     valued: bytes = b""
     texts: bytes = b""
     fields: tuple[PlanColumn, ...] = ()
-    expand: str = ""
     path: str = ""
+    """For cells, the path of a value in errors; for a field of a list's items, its attribute in Python."""
 
     @property
     def is_fixed(self) -> bool:
@@ -49,7 +49,8 @@ class MessagePlan:
     since: int
     versions: tuple[int, ...]
     """The session versions where the message has these columns."""
-    columns: tuple[int, ...]
+    columns: Mapping[str, int]
+    """The number of each column by the path of its attribute in Python; for cells, the object with kinds and values."""
     when: str = ""
     """The session fact without which versions before `since` refuse the message."""
 
@@ -62,8 +63,6 @@ class MessagePlan:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
     version: int
-    kernel: str
-    """The module of the compiled kernel."""
     walk: str
     """The digest of the native walk: `logicalrep-native` has the walk if it lists this digest."""
     columns: tuple[PlanColumn, ...]
@@ -71,7 +70,7 @@ class Plan:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(number for message in self.sent for number in message.columns))
+        return tuple(dict.fromkeys(number for message in self.sent for number in message.columns.values()))
 
     @cached_property
     def messages(self) -> dict[int, MessagePlan]:

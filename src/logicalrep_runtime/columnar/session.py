@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Self
 
-from logicalrep_runtime.columnar.plan import Plan, bit_of
+from logicalrep_runtime.columnar.plan import MessagePlan, Plan, bit_of
 from logicalrep_runtime.errors import check_version, codec_name, unknown_argument
 from logicalrep_runtime.layout import ProtocolLayout
 
@@ -60,3 +60,13 @@ def facts_of(layouts: ProtocolLayout, bits: int) -> dict[str, Any]:
 def bits_of(session: ColumnarSession) -> int:
     facts = session.layouts.session
     return sum(bit_of(facts, fact) for fact in facts if getattr(session, fact))
+
+
+def parser_of(
+    session: ColumnarSession, message: MessagePlan | None, facts: int, encoding: str
+) -> Callable[[bytes], Any]:
+    """Return `parse` for a message of the session while the facts hold; `message` is None for an unknown tag."""
+    facts_by_name = facts_of(session.layouts, facts)
+    version = session.version if message is None else message.layout_version(session.version, facts_by_name)
+    arguments = {**facts_by_name, "encoding": encoding}
+    return partial(session.parsers[version], **{name: arguments[name] for name in session.layouts.parse_arguments})

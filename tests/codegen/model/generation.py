@@ -14,31 +14,39 @@ from types import ModuleType
 import pytest
 
 import codegen.emit.package
+from codegen.fuzz.native import COMPILER, build_module
 from codegen.model.model import Protocol
 from codegen.model.reader import load
 from tests.conftest import ROOT
 
-KERNELS = pytest.mark.parametrize("kernels", ["interpreted", pytest.param("compiled", marks=pytest.mark.thorough)])
-"""How kernels of a changed spec run: as Python, which takes a second, or compiled, which takes a dozen."""
+WALKS = pytest.mark.parametrize(
+    "walk",
+    ["parsed", pytest.param("native", marks=pytest.mark.skipif(COMPILER is None, reason="there is no C compiler"))],
+)
+"""What walks batches of a changed spec: `parse`, or `logicalrep-native`, compiled for the spec."""
 
 
 def run_generated(
-    protocols: Iterable[Protocol], folder: Path, program: str, *, kernels: str = "interpreted", given: str = ""
+    protocols: tuple[Protocol, ...], folder: Path, program: str, *, walk: str = "parsed", given: str = ""
 ) -> str:
     """Generate a package into a folder and run a program with it; return what that prints."""
+    if walk == "native":
+        folder.mkdir(exist_ok=True)
+        build_module(codegen.emit.package.emit_native(protocols), folder)
     for path, text in emit_unformatted(protocols).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
-    first = "import codegen.fuzz.interpreted\n" if kernels == "interpreted" else ""
     result = subprocess.run(
-        [sys.executable, "-c", first + program],
+        [sys.executable, "-c", program],
         input=given,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "src"), str(ROOT)])},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "src"), str(ROOT)])}
+        | {"LOGICALREP_NATIVE": "" if walk == "native" else "0"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, ""), result.stderr
     return result.stdout
 
 

@@ -13,7 +13,7 @@ import pytest
 from codegen.model.reader import load
 from logicalrep_runtime.errors import DecodeError, EncodeError
 from logicalrep_runtime.layout_walk import walk
-from tests.codegen.model.generation import KERNELS, generate_from, run_generated
+from tests.codegen.model.generation import WALKS, generate_from, run_generated
 from tests.codegen.model.small_spec import FILES, write
 
 LATER = """\
@@ -294,7 +294,7 @@ assert rows(2, [row, opened, inside]) == [
 """
 
 
-@KERNELS
-def test_columns_of_all_of_them(kernels: str, tmp_path: Path) -> None:
+@WALKS
+def test_columns_of_all_of_them(walk: str, tmp_path: Path) -> None:
     protocols = load(_spec(tmp_path, tuple(CHANGES)))
-    run_generated(protocols, tmp_path / "generated", COLUMNS, kernels=kernels)
+    run_generated(protocols, tmp_path / "generated", COLUMNS, walk=walk)

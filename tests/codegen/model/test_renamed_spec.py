@@ -18,7 +18,7 @@ from codegen.vectors.codec import write
 from codegen.vectors.samples import Samples
 from logicalrep_runtime.errors import DecodeError
 from logicalrep_runtime.layout_walk import walk
-from tests.codegen.model.generation import KERNELS, generate_from, run_generated
+from tests.codegen.model.generation import WALKS, generate_from, run_generated
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -140,13 +140,13 @@ print(len(refused), len(rows))
 """
 
 
-@KERNELS
-def test_columns_of_it_have_the_same_rows(spec: Path, tmp_path: Path, kernels: str) -> None:
+@WALKS
+def test_columns_of_it_have_the_same_rows(spec: Path, tmp_path: Path, walk: str) -> None:
     lines = [
         data.hex()
         for protocol_view, message, facts, data in _samples(spec)
         if protocol_view.version == 4 and not facts["streaming"] and message.sets is None
     ]
-    output = run_generated(load(spec), tmp_path, COLUMNS, kernels=kernels, given="\n".join(lines))
+    output = run_generated(load(spec), tmp_path, COLUMNS, walk=walk, given="\n".join(lines))
     refused, count = map(int, output.split())
     assert 0 < refused < count

@@ -267,9 +267,7 @@ def test_status_while_a_table_loads(
     # Parts of one small range each, at a rate that leaves time to look at them.
     where = ["--dsn", db18.dsn, "--to", str(tmp_path)]
     began = datetime.now(UTC)
-    with replicate_meanwhile(
-        db18, tmp_path, load_rate=0.04, load_sessions=1, limits=Limits(task_bytes=1)
-    ) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, load_rate=0.04, load_sessions=1, limits=Limits(task_bytes=1)) as caught_up:
 
         def progress() -> dict[str, int | str]:
             tables = State.read(Storage(str(tmp_path))).tables

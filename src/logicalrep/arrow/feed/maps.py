@@ -125,7 +125,7 @@ class RowMaps:
             other,
             are_new,
             self._old_kinds,
-            self._batch.data,
+            self._batch.located.data,
             entries,
         )
         sizes = Sizes(*filled)

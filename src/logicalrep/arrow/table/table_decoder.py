@@ -250,7 +250,7 @@ class TableDecoder:
             if version.is_wanted:
                 parts += [(version.reader, old), (version.reader, new)]
                 changes.append((version, rows))
-        loaded = iter(load(batch.data, parts))
+        loaded = iter(load(batch.located.data, parts))
         tables = []
         for version, rows in changes:
             xids = pa.nulls(len(rows), pa.int64())
@@ -310,7 +310,7 @@ def _located(batch: LocatedBatch, name: str) -> LocatedRows | None:
     cells = batch.located.cells.get(number)
     if cells is None:
         return None
-    values = LocatedValues(batch.data, cells.kinds, cells.starts, cells.lengths)
+    values = LocatedValues(batch.located.data, cells.kinds, cells.starts, cells.lengths)
     return LocatedRows(values, cells.offsets, batch.located.validity[number])
 
 
