@@ -39,6 +39,10 @@ _ADDED = {
       doc: Whether it is generated.
     - type_modifier: Int32""",
     ),
+    "truncate.yaml": (
+        "    - tag: Byte1('T')",
+        "    - tag: Byte1('T')\n    - length: Int32\n      measures: message\n      doc: The message's size.",
+    ),
     "origin.yaml": ("    - name: String", "    - name: Int32 (Oid)\n      nonzero: true\n      batch column: origin"),
 }
 
@@ -50,10 +54,10 @@ new = v1.TupleData.of(v1.Text(b"1"))
 fields = dict(relation_id=1, reason="y", comment="é", parents=(-1, 2), new=new)
 column = v1.Column(flags=1, name="c", type_id=25, collation="de", generated=True, type_modifier=-1)
 relation = v1.Relation(relation_id=1, namespace="", name="t", replica_identity=v1.ReplicaIdentity.FULL, columns=(column,))
-plain = [v1.Insert(**fields), relation, v1.Origin(origin_lsn=1, name=7)]
+plain = [v1.Insert(**fields), relation, v1.Truncate(options=1, relation_ids=(1,)), v1.Origin(origin_lsn=1, name=7)]
 array = pa.array([message.build() for message in plain], pa.binary())
 batch, _ = decode_batch(array, Session(version=1))
-print(batch.select(["reason", "comment", "parents", "columns", "name", "origin"]).to_pylist())
+print(batch.select(["reason", "comment", "parents", "columns", "name", "options", "origin"]).to_pylist())
 heavy = v4.Insert(xid=None, weight=-5, **fields).build()
 refused = v1.Origin(origin_lsn=1, name=7).build()[:-4] + bytes(4)
 array = pa.array([heavy, refused], pa.binary())
@@ -80,13 +84,14 @@ def _spec(folder: Path) -> Path:
 @WALKS
 def test_fields_that_are_added_are_columns(tmp_path: Path, walk: str) -> None:
     output = run_generated(load(_spec(tmp_path)), tmp_path / "generated", _CODE, walk=walk)
-    none = dict.fromkeys(["reason", "comment", "parents", "columns", "name", "origin"])
+    none = dict.fromkeys(["reason", "comment", "parents", "columns", "name", "options", "origin"])
     column = {"flags": 1, "name": "c", "type_id": 25, "collation": "de", "generated": True, "type_modifier": -1}
     assert output.splitlines() == [
         repr(
             [
                 none | {"reason": "y", "comment": "é", "parents": [-1, 2]},
                 none | {"columns": [column], "name": "t"},
+                none | {"options": 1},
                 none | {"origin": 7},
             ]
         ),
