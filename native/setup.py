@@ -9,7 +9,7 @@ reader = Extension(
     sorted(glob("src/*.c")),
     depends=sorted(glob("src/*.h")),
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
-    extra_compile_args=["-std=c11", "-fvisibility=hidden"],
+    extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden"],
     py_limited_api=True,
 )
 setup(ext_modules=[reader], options={"bdist_wheel": {"py_limited_api": "cp311"}})

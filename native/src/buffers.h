@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#define ALWAYS_INLINED static inline __attribute__((always_inline))
 #define MOST_VIEWS 64
 
 /* The views of a call, released together. */

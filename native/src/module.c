@@ -1,6 +1,7 @@
 /* The module logicalrep_native: a reader of messages for a table of layouts. It has no state of its own. */
 
 #include "columns.h"
+#include "loaders.h"
 #include "loops.h"
 #include "program.h"
 
@@ -170,9 +171,16 @@ static bool add_type(PyObject *module, const char *name, PyType_Spec *spec)
 
 static int module_exec(PyObject *module)
 {
+    prepare_loaders();
     bool is_filled = add_type(module, "Reader", &reader_spec) && add_walks(module) && add_loops(module);
     return is_filled ? PyModule_AddIntConstant(module, "TABLE_NUMBER", TABLE_NUMBER) : -1;
 }
+
+PyDoc_STRVAR(measure_rows_doc, "measure_rows(columns, old, new, cells)\n--\n\n"
+                               "Write an upper limit of the bytes of each column's texts.");
+PyDoc_STRVAR(load_rows_doc,
+             "load_rows(data, columns, old, new, rows, cells, block, texts, left_columns, left_rows)\n--\n\n"
+             "Load the values of rows. Return the number of values that are left to the types' loaders.");
 
 PyDoc_STRVAR(walk_doc,
              "walk(number, data, offsets, row, facts, stops, tags, status, known_tags, columns, block, spans, cells)\n"
@@ -182,6 +190,9 @@ PyDoc_STRVAR(items_doc, "items(number, column, data, lists, fields)\n--\n\n"
                         "Write the fields of the items of a column's lists; return the bytes of each field's texts.");
 
 static PyMethodDef module_methods[] = {
+    {"measure_rows", measure_rows, METH_VARARGS, measure_rows_doc},
+    {"load_rows", load_rows, METH_VARARGS, load_rows_doc},
+
     {"walk", walk, METH_VARARGS, walk_doc},
     {"items", items, METH_VARARGS, items_doc},
     {"gather", gather, METH_VARARGS, "gather(data, starts, lengths, offsets, values)\n--\n\nConcatenate values."},

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* The number of the table's form; logicalrep_runtime/native.py has the same one. */
-#define TABLE_NUMBER 2
+#define TABLE_NUMBER 3
 
 /* Layouts within layouts, and conditions within conditions. */
 #define DEEPEST 32

@@ -47,3 +47,39 @@ bool is_utf8(const uint8_t *at, const uint8_t *end)
     }
     return true;
 }
+
+bool are_utf8(const uint8_t *texts, int64_t length, const uint8_t *ends, int64_t count)
+{
+    int64_t first = 0;
+    for (; length - first >= 32; first += 32) {
+        uint64_t eights[4];
+        memcpy(eights, texts + first, 32);
+        if ((eights[0] | eights[1] | eights[2] | eights[3]) & 0x8080808080808080) {
+            break;
+        }
+    }
+    while (first < length && texts[first] < 0x80) {
+        first++;
+    }
+    if (first == length) {
+        return true;
+    }
+    /* Whether a byte cannot follow the three bytes before it. */
+    uint8_t errors = 0;
+    for (int64_t index = first; index < length; index++) {
+        const uint8_t here = texts[index], previous = texts[index - 1];
+        const uint8_t continues = (uint8_t)((here & 0xC0) == 0x80);
+        const uint8_t is_to = (uint8_t)((previous >= 0xC0) | (texts[index - 2] >= 0xE0) | (texts[index - 3] >= 0xF0));
+        errors |= (uint8_t)((continues ^ is_to) | ((here & 0xFE) == 0xC0) | (here >= 0xF5));
+        errors |= (uint8_t)(((previous == 0xE0) & (here < 0xA0)) | ((previous == 0xED) & (here >= 0xA0)));
+        errors |= (uint8_t)(((previous == 0xF0) & (here < 0x90)) | ((previous == 0xF4) & (here >= 0x90)));
+    }
+    errors |= texts[length - 1] >= 0xC0 || texts[length - 2] >= 0xE0 || texts[length - 3] >= 0xF0;
+    /* If all texts together are UTF-8, so is each text that does not begin in the middle of a character. */
+    for (int64_t index = 0; index < count; index++) {
+        uint32_t start;
+        memcpy(&start, ends + 4 * index, 4);
+        errors |= (uint8_t)((texts[start] & 0xC0) == 0x80);
+    }
+    return errors == 0;
+}

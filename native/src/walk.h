@@ -129,8 +129,6 @@ static inline void put_cells(const Walk *walk, int column, int64_t row, int64_t 
 typedef enum { ILLEGAL, BARE, VALUED } Case;
 typedef Case Classify(uint8_t kind);
 
-#define ALWAYS_INLINED static inline __attribute__((always_inline))
-
 /* Reads cells by offsets. What does not change is in variables, as a write of bytes may change any memory. */
 ALWAYS_INLINED int fill_cells(const Walk *walk, const Cells *cells, Classify *classify, const bool copies,
                               const int width, const uint8_t **place, const uint8_t *stop, int64_t cell,

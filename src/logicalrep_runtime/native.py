@@ -47,7 +47,7 @@ from logicalrep_runtime.operations import (
     Text,
 )
 
-TABLE_NUMBER = 2
+TABLE_NUMBER = 3
 """The version of the table's format. A native reader with another number is not used."""
 
 _LOG = logging.getLogger("logicalrep")

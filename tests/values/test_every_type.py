@@ -14,6 +14,8 @@ from logicalrep.values.catalog import CatalogType
 from logicalrep.values.kernel import Kernel
 from logicalrep.values.numbers import with_number_type
 from logicalrep.values.table import EXTENSIONS, TABLE, Row
+from logicalrep_runtime.native import native_module
+from tests.native.installed import needs_native
 from tests.postgres.servers import create_database
 from tests.values.value_literals import EXTENSION_LITERALS, LITERALS
 
@@ -95,9 +97,9 @@ VARIANTS = [
 
 
 def read_by_kernels(column: Column, texts: list[bytes], *, for_spark: bool) -> tuple[Any, set[int]]:
-    """Return the array that the compiled loop makes, and the rows that it leaves to the type's loader."""
+    """Return the array that the native loop makes, and the rows that it leaves to the type's loader."""
     from logicalrep.arrow.table.columns import LocatedValues, PresentRows, RowReader
-    from logicalrep.arrow.table.loading import loaded_by_kernels
+    from logicalrep.arrow.table.loading import loaded_natively
 
     reader = RowReader([column], [True], for_spark=for_spark)
     data = np.frombuffer(b"".join(texts) + bytes(64), np.uint8)
@@ -105,15 +107,16 @@ def read_by_kernels(column: Column, texts: list[bytes], *, for_spark: bool) -> t
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
     cells = LocatedValues(data, np.full(len(texts), ord("t"), np.uint8), starts, lengths)
     rows = np.arange(len(texts), dtype=np.int64)
-    (loaded,) = loaded_by_kernels(data, [(reader, PresentRows(cells, len(texts), rows, rows, rows, rows))])
+    present = PresentRows(cells, len(texts), rows, rows, rows, rows)
+    (loaded,) = loaded_natively(native_module(), data, [(reader, present)])
     (array,) = loaded.arrays
     array.validate(full=True)
     return array, set(loaded.leftover.get(0, ()))
 
 
+@needs_native
 @pytest.mark.parametrize(("row", "option", "for_spark"), VARIANTS)
 def test_the_kernel_reads_what_the_loader_reads(row: Row, option: str, for_spark: bool) -> None:
-    pytest.importorskip("numba")
     reads_a_sample = row.kernel is Kernel.NONE
     for type_, text in samples(row):
         column = Column("c", with_number_type(type_, option))
@@ -127,9 +130,9 @@ def test_the_kernel_reads_what_the_loader_reads(row: Row, option: str, for_spark
     assert reads_a_sample, f"{row.kernel!r} reads no value of {row.typname} in {SAMPLES}"
 
 
+@needs_native
 @pytest.mark.parametrize("row", ROWS, ids=NAMES)
 def test_a_kernel_leaves_what_the_loader_refuses(row: Row) -> None:
-    pytest.importorskip("numba")
     for type_, text in samples(row):
         for damaged in (f"{text}0", f"{text}x", text[:-1], f"-{text}", f"9{text}"):
             column = Column("c", type_)

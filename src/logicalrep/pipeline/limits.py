@@ -63,8 +63,6 @@ class Limits:
     """The bytes of a range of a table: the table is locked while one is read."""
     task_bytes: int = 96 << 20
     """The bytes of ranges that one task copies: they fill a file, so that upkeep does not merge the files of a load."""
-    uncompiled_bytes: int = 1 << 20
-    """The most bytes of a table that are copied without compiled loops, before these are compiled."""
     statement_keys: int = 20_000
     """The keys in one statement to the server."""
     keys_task_bytes: int = 256 << 20

@@ -1,4 +1,4 @@
-"""The names of the compiled loops that read values in the text format."""
+"""The names of the native loops that read values in the text format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Kernel(IntEnum):
-    """A compiled loop that reads texts into an Arrow type's arrays, and leaves other values to the type's loader.
+    """A native loop that reads texts into an Arrow type's arrays, and leaves other values to the type's loader.
 
     The loops from STRING on write texts or bytes; UUID and NUMBER check the form of the text.
     """

@@ -8,13 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from logicalrep import DecodeError, Oid, TransactionId, v1, v2
 from logicalrep.arrow.table import loading
-from logicalrep.arrow.table.columns import LoadedColumns
 from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder
 from logicalrep_protocol.columnar import Session
 from logicalrep_protocol.v1 import Binary, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
@@ -341,7 +339,7 @@ def test_one_batch_of_everything() -> None:
         pytest.param(25, -1, f"a 12345678 123456789 é {'b' * 63} {'c' * 64} {'d' * 65} e", id="text"),
     ],
 )  # fmt: skip
-def test_compiled_loaders_and_those_of_the_types_agree(type_oid: int, modifier: int, texts: str) -> None:
+def test_native_loaders_and_those_of_the_types_agree(type_oid: int, modifier: int, texts: str) -> None:
     _check_texts(type_oid, modifier, [text.encode() for text in texts.split()])
 
 
@@ -401,14 +399,14 @@ def _check_texts(type_oid: int, modifier: int, texts: list[bytes]) -> None:
 
 
 def _check_both(messages: list[bytes], session: Session, **options: Any) -> list[DecodedTable]:
-    """Check that the compiled loaders and the loaders of the types give the same tables, and return these."""
+    """Check that the native loaders and the loaders of the types give the same tables, and return these."""
     array = pa.array(messages, pa.binary())
-    compiled = TableDecoder(session, **options).decode(array)
+    tables = TableDecoder(session, **options).decode(array)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "loaded_by_kernels", lambda data, relations: list(map(_left, relations)))
+        patch.setattr(loading, "native_module", lambda: None)
         by_type = TableDecoder(session, **options).decode(array)
-    assert len(compiled) == len(by_type)
-    for table, other in zip(compiled, by_type, strict=True):
+    assert len(tables) == len(by_type)
+    for table, other in zip(tables, by_type, strict=True):
         assert table.relation == other.relation
         assert table.batch().schema == other.batch().schema
         table.batch().validate(full=True)
@@ -417,21 +415,7 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
             assert mine.unfit == theirs.unfit
             for name, values, expected in zip(mine.values.schema.names, mine.values, theirs.values, strict=True):
                 assert _same(values, expected), name
-    return compiled
-
-
-def _left(relation: loading.RelationRows) -> LoadedColumns:
-    """Leave all values to the loaders of their types."""
-    reader, located = relation
-    states = np.zeros((len(reader.columns), located.count), np.int8)
-    for index, in_key in enumerate(reader.in_key.tolist()):
-        of_whole = located.more.get(index, (located.whole_rows, located.whole_first))
-        rows, first = (located.rows, located.first) if in_key else of_whole
-        states[index, rows] = located.cells.kinds[first + index]
-    arrays = [pa.nulls(located.count, type_) for type_ in reader.types]
-    sent_rows = {index: np.flatnonzero((line == _TEXT) | (line == _BINARY)) for index, line in enumerate(states)}
-    nonempty_rows = {index: rows for index, rows in sent_rows.items() if len(rows)}
-    return LoadedColumns(arrays, lambda index: pa.py_buffer(states[index]), nonempty_rows)
+    return tables
 
 
 def _same(array: pa.Array, other: pa.Array) -> bool:

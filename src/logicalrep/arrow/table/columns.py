@@ -1,4 +1,4 @@
-"""The columns of one relation's rows, by compiled loaders; types' own loaders read the values that those leave."""
+"""The columns of one relation's rows, by native loops; types' own loaders read the values that the loops leave."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.kernels import kernel_columns
 from logicalrep.arrow.loops.finding import RowCells, find_rows
+from logicalrep.arrow.table import kernel_columns
+from logicalrep.transactions.errors import TooLargeError
 from logicalrep.transactions.tags import NULL
 from logicalrep.values import Column, arrow_array_or_text
 from logicalrep.values.kernel import Kernel
@@ -19,6 +20,9 @@ from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, room
 
 __all__ = ["LoadedColumns", "LocatedRows", "LocatedValues", "PresentRows", "RowReader", "Rows", "has"]
 
+
+MOST_TEXT = 2**31 - 1
+"""The most bytes of a column's texts: Arrow's offsets have 32 bits."""
 
 _NO_KINDS = np.empty(0, np.uint8)
 
@@ -157,6 +161,8 @@ class RowReader:
     def _with_leftover(
         self, array: pa.Array, rows: Int64s, values: LocatedValues, cells: Int64s, index: int
     ) -> tuple[pa.Array, dict[int, str]]:
+        if values.lengths[cells].sum(dtype=np.int64) > MOST_TEXT:
+            raise TooLargeError("a column of more than 2 GiB needs smaller batches")
         column = self.columns[index]
         read: list[object] = []
         unfit: dict[int, str] = {}

@@ -1,20 +1,26 @@
-"""The loading of all relations' rows of a batch at once: single calls would cost as much as the values."""
+"""The loading of all relations' rows of a batch at once: single calls would cost as much as the values.
+
+Without `logicalrep-native` the types' own loaders load all values, in Python.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.kernels.kernel_columns import COLUMN, KernelColumn
-from logicalrep.arrow.table.columns import LoadedColumns, LocatedValues, PresentRows, RowReader, Rows
+from logicalrep.arrow.table.columns import MOST_TEXT, LoadedColumns, LocatedValues, PresentRows, RowReader, Rows
+from logicalrep.arrow.table.kernel_columns import COLUMN, KernelColumn
 from logicalrep.transactions.errors import TooLargeError
+from logicalrep.transactions.tags import BINARY, TEXT
 from logicalrep.values.kernel import Kernel
 from logicalrep_runtime.columnar.located import PADDING, Bytes, Int64s, Records, padded_room, room
+from logicalrep_runtime.native import native_module
 
 __all__ = ["RelationRows", "load"]
 
@@ -24,43 +30,45 @@ _ALIGNED = 64
 
 
 def load(data: Bytes, relations: Sequence[RelationRows]) -> list[Rows]:
-    """Raises ValueError for a column with more than 2 GiB of text."""
-    nonempty = [(reader, present) for reader, present in relations if len(present.rows)]
-    loaded = iter(loaded_by_kernels(data, nonempty) if nonempty else ())
+    """Raises TooLargeError for a column with more than 2 GiB of text."""
+    native = native_module()
+    nonempty = [] if native is None else [relation for relation in relations if len(relation[1].rows)]
+    loaded = iter(loaded_natively(native, data, nonempty) if nonempty else ())
     return [
-        reader.rows(present, next(loaded) if len(present.rows) else _nothing(reader, present))
+        reader.rows(present, next(loaded) if nonempty and len(present.rows) else left_to_types(reader, present))
         for reader, present in relations
     ]
 
 
-def _nothing(reader: RowReader, present: PresentRows) -> LoadedColumns:
+def left_to_types(reader: RowReader, present: PresentRows) -> LoadedColumns:
+    """Leave all values to the loaders of the columns' types."""
+    states = np.zeros((len(reader.columns), present.count), np.uint8)
+    for index, in_key in enumerate(reader.in_key.tolist()):
+        of_whole = present.more.get(index, (present.whole_rows, present.whole_first))
+        rows, first = (present.rows, present.first) if in_key else of_whole
+        states[index, rows] = present.cells.kinds[first + index]
+    is_sent = (states == TEXT) | (states == BINARY)
+    leftover = {index: np.flatnonzero(is_sent[index]) for index in np.flatnonzero(is_sent.any(axis=1)).tolist()}
     arrays = [pa.nulls(present.count, type_) for type_ in reader.types]
-    return LoadedColumns(arrays, lambda index: pa.py_buffer(bytes(present.count)), {})
+    return LoadedColumns(arrays, lambda index: pa.py_buffer(states[index]), leftover)
 
 
-def loaded_by_kernels(data: Bytes, relations: Sequence[RelationRows]) -> list[LoadedColumns]:
-    # Imported late: importing the compiled loops takes a while.
-    from logicalrep.arrow.kernels.finding import RowCells
-    from logicalrep.arrow.kernels.loaders import CellLocations, Leftover, Output, load_rows, measure_rows
-
-    # The loaders are compiled for bytes that cannot be written to, and not once more for a caller's that can be.
-    data = data.view()
-    data.flags.writeable = False
+def loaded_natively(native: Any, data: Bytes, relations: Sequence[RelationRows]) -> list[LoadedColumns]:
     sides = list({id(present.cells): present.cells for _, present in relations}.values())
     columns, rows, first = _columns(relations, sides)
-    row_cells = RowCells(_joined(rows), _joined(first))
-    old, new = (CellLocations(side.kinds, side.starts, side.lengths) for side in (sides[0], sides[-1]))
-    measure_rows(columns, (old, new), row_cells)
+    row_cells = _joined(first)
+    old, new = ((side.kinds, side.starts, side.lengths) for side in (sides[0], sides[-1]))
+    native.measure_rows(columns, old, new, row_cells)
     totals = columns["total"]
-    if totals.max(initial=0) > 2**31 - 1:
+    if totals.max(initial=0) > MOST_TEXT:
         raise TooLargeError("a column of more than 2 GiB needs smaller batches")
-    columns["texts"] = columns["next"] = PADDING + np.cumsum(totals) - totals
+    columns["texts"] = PADDING + np.cumsum(totals) - totals
     memory = _Memory.of(columns, int(totals.sum()))
-    leftover = Leftover(*room(2 * int(columns["having"].sum()), np.int64).reshape(2, -1))
-    out = Output(*(memory.bytes.view(dtype) for dtype in ("u1", "i2", "i4", "i8", "f4", "f8")))
-    count = load_rows(data, columns, (old, new), row_cells, out, memory.characters, leftover)
-
-    of_columns = _by_column(leftover.columns[:count], leftover.rows[:count])
+    left_columns, left_rows = room(2 * int(columns["having"].sum()), np.int64).reshape(2, -1)
+    count = native.load_rows(
+        data, columns, old, new, _joined(rows), row_cells, memory.bytes, memory.characters, left_columns, left_rows
+    )
+    of_columns = _by_column(left_columns[:count], left_rows[:count])
     numbered = enumerate(map(KernelColumn._make, columns.tolist()))
     return [_loaded(memory, reader, list(islice(numbered, len(reader.types))), of_columns) for reader, _ in relations]
 

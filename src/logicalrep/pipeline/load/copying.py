@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.arrow.copy_rows import inserts, rows_without_loops
+from logicalrep.arrow.copy_rows import inserts
 from logicalrep.arrow.message_batch import message_batches_of
 from logicalrep.arrow.synthetic_messages import preamble
-from logicalrep.arrow.table.columns import RowReader, Rows
+from logicalrep.arrow.table.columns import Rows
 from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.schema.forms import with_live_markers
@@ -27,7 +27,6 @@ from logicalrep.postgres.server import Connection
 from logicalrep.postgres.sessions.reused_sessions import ReusedSessions
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, check_columns, hold, hold_tables
 from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, copy_rows, readable
-from logicalrep.transactions.frames import gathered
 from logicalrep_protocol.columnar import Session
 from logicalrep_runtime.scalars import Lsn
 
@@ -62,11 +61,9 @@ def copy(part: CopyTask) -> CopiedPart:
     with part.sessions.pair() as (connection, second_connection):
         connection.execute(f"SET lock_timeout = '{part.storage.limits.lock_seconds}s'")
         with closing(limit_rate(_copy_ranges(part, connection, second_connection), part.rate)) as rows:
-            size = sum(rows_range.nbytes for rows_range in part.ranges)
-            read = typed if size > part.storage.limits.uncompiled_bytes or are_loops_compiled() else typed_without_loops
             unfit: Counter[str] = Counter()
             form, has_ids = part.table.form, part.table.settings.abilities.has_field_ids
-            typed_rows = read(rows, part.table, part.key, unfit)
+            typed_rows = typed(rows, part.table, part.key, unfit)
             batches = (with_live_markers(batch, form, has_field_ids=has_ids) for batch in typed_rows)
             files = write_batches(part.storage, part.folder, batches, part.table.file_partitions)
             return CopiedPart(files, unfit)
@@ -104,23 +101,6 @@ def typed(
     yield from _written(
         (table_rows.new for batch in batches for table_rows in decoder.decode(batch.array)), table, key, unfit
     )
-
-
-def typed_without_loops(
-    data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of `typed`, decoded value by value: for few rows, faster than compiling loops."""
-    reader = RowReader(table.columns, [column.key for column in table.relation.columns], for_spark=True)
-    batches = (rows_without_loops(bytes(rows), table.relation, reader) for rows in gathered(data))
-    yield from _written(batches, table, key, unfit)
-
-
-def are_loops_compiled() -> bool:
-    """Return whether the loops that read copied rows are compiled: the largest one is cached last."""
-    from logicalrep.arrow.kernels.loaders import load_rows
-    from logicalrep_runtime.columnar.kernel_cache import is_compiled
-
-    return is_compiled(load_rows)
 
 
 def _written(

@@ -1,4 +1,4 @@
-"""The columns that compiled loops load, as records of an array: the loader, the source and the target of each."""
+"""The columns that the native loops load, as records of an array: the loader, the source and the target of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTHS = dict.fromkeys(Kernel, 8) | {
 
 
 class KernelColumn(NamedTuple):
-    """A column to load. Offsets in the block of output count items of the array at the offset."""
+    """A column to load, as in `native/src/loaders.c`. Offsets in the block of output count items of the array there."""
 
     code: int
     width: int
