@@ -14,7 +14,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Measure first loads, the first of them with an empty folder for compiled loops, and a run after them."""
     for number in range(_TABLES):
         setting.make(f"first_{number}", _ROWS)
-    # A table that is large enough to be read by loops has them compiled.
+    # The first load of a table has the loops compiled.
     setting.make("large", 20_000)
     setting.once(setting.folder / "large")
     setting.connection.execute("DROP TABLE large")

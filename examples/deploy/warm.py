@@ -10,7 +10,6 @@ from logicalrep.postgres.local_server import LocalServer, find_installation
 
 with LocalServer(find_installation(18)) as server, psycopg.connect(server.dsn, autocommit=True) as connection:
     lake = Path(tempfile.mkdtemp()) / "lake"
-    # replicate loads tables of up to 1 MB without loops.
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, n numeric(12, 2), note text, at timestamptz)")
     connection.execute("INSERT INTO t SELECT n, n, repeat('x', 200), now() FROM generate_series(1, 20000) n")
     for _ in range(2):

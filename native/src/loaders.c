@@ -370,7 +370,7 @@ static void leave_bad(Loading *loading, const KernelColumn *column, int64_t inde
 {
     const uint8_t *const texts = loading->texts.bytes + column->texts;
     const uint8_t *const offsets = loading->block.bytes + 4 * column->values;
-    if (are_utf8(texts, column->total, offsets, column->changes)) {
+    if (are_texts_utf8(texts, column->total, offsets, column->changes)) {
         return;
     }
     uint32_t begin = 0, end;

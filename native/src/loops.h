@@ -72,11 +72,10 @@ bool add_loops(PyObject *module);
 
 typedef PyObject *Loop(PyObject *module, PyObject *const *objects, Py_ssize_t count);
 
-Loop group_rows, find_rows;                  /* finding.c */
-Loop follow, number_tables, fill_rows;       /* transactions.c */
-Loop fill_maps;                              /* maps.c */
-Loop find_keys, find_names, copy_names;      /* names.c */
-Loop are_utf8;                               /* texts.c */
-Loop copy_frames, cut_out, insert_messages; /* frames.c */
+Loop group_rows, find_rows;                       /* finding.c */
+Loop follow, number_tables, fill_rows;            /* transactions.c */
+Loop fill_maps;                                   /* maps.c */
+Loop find_keys, find_names, copy_names, are_utf8; /* names.c */
+Loop copy_frames, cut_out, insert_messages;       /* frames.c */
 
 #endif

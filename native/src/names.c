@@ -1,6 +1,7 @@
-/* Names, and key columns, one after another. */
+/* Names, key columns and texts, one after another. */
 
 #include "loops.h"
+#include "utf8.h"
 
 /* Returns the number of key columns; -1 if positions lie outside. */
 static int64_t write_keys(const Array *arrays)
@@ -130,4 +131,33 @@ PyObject *copy_names(PyObject *module, PyObject *const *objects, Py_ssize_t coun
     }
     release(&of.views);
     Py_RETURN_NONE;
+}
+
+/* Returns whether the texts are UTF-8; -1 if ends lie outside. */
+static int check_texts(const Array texts, const Array ends)
+{
+    const int64_t size = ends.length > 0 ? read_int32(ends.bytes, ends.length - 1) : -1;
+    bool lie_inside = size >= 0 && size <= texts.length;
+    for (int64_t index = 0; index < ends.length; index++) {
+        lie_inside &= (uint64_t)read_int32(ends.bytes, index) <= (uint64_t)size;
+    }
+    return lie_inside ? are_texts_utf8(texts.bytes, size, ends.bytes, ends.length) : -1;
+}
+
+PyObject *are_utf8(PyObject *module, PyObject *const *objects, Py_ssize_t count)
+{
+    (void)module;
+    Arguments of;
+    if (!read_arguments(&of, objects, count, "r1r4")) {
+        return NULL;
+    }
+    int result;
+    Py_BEGIN_ALLOW_THREADS;
+    result = check_texts(of.arrays[0], of.arrays[1]);
+    Py_END_ALLOW_THREADS;
+    if (result < 0) {
+        return refuse(&of);
+    }
+    release(&of.views);
+    return PyBool_FromLong(result);
 }
