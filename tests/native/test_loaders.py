@@ -58,8 +58,8 @@ def read(reader: RowReader, values: Sequence[bytes], kinds: bytes) -> tuple[Rows
     rows = np.arange(len(values), dtype=np.int64)
     present = PresentRows(cells, len(values), rows, rows, rows, rows)
     (loaded,) = loading.loaded_natively(native_module(), data, [(reader, present)])
-    left = set(loaded.leftover.get(0, np.empty(0, np.int64)).tolist())
-    return reader.rows(present, loaded), reader.rows(present, loading.left_to_types(reader, present)), left
+    unread_rows = set(loaded.leftover.get(0, np.empty(0, np.int64)).tolist())
+    return reader.rows(present, loaded), reader.rows(present, loading.left_to_types(reader, present)), unread_rows
 
 
 def readers(type_oid: int, modifier: int) -> list[RowReader]:
@@ -69,7 +69,7 @@ def readers(type_oid: int, modifier: int) -> list[RowReader]:
 
 def check(reader: RowReader, values: Sequence[bytes], kinds: bytes) -> int:
     """Return the number of values that the native loaders read."""
-    native, plain, left = read(reader, values, kinds)
+    native, plain, unread_rows = read(reader, values, kinds)
     native.values.validate(full=True)
     assert native.values.schema == plain.values.schema
     assert native.states.equals(plain.states)
@@ -80,7 +80,7 @@ def check(reader: RowReader, values: Sequence[bytes], kinds: bytes) -> int:
         bits = pa.int32() if ours.type == pa.float32() else pa.int64()
         ours, theirs = ours.view(bits), theirs.view(bits)
     assert ours.equals(theirs)
-    return sum(kind in (_TEXT, _BINARY) and row not in left for row, kind in enumerate(kinds))
+    return sum(kind in (_TEXT, _BINARY) and row not in unread_rows for row, kind in enumerate(kinds))
 
 
 def changed(value: bytes, chance: random.Random) -> bytes:
@@ -125,12 +125,12 @@ def test_a_value_alone_in_its_memory(name: str) -> None:
             check(reader, [sample[: chance.randrange(len(sample))]], bytes([_TEXT]))
 
 
-@pytest.mark.parametrize("before", [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65])
-def test_values_near_both_ends_of_the_data(before: int) -> None:
+@pytest.mark.parametrize("offset", [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65])
+def test_values_near_both_ends_of_the_data(offset: int) -> None:
     for name, (type_oid, modifier, _) in TYPES.items():
         for reader in readers(type_oid, modifier)[1:]:
             for sample in texts_of(name):
-                check(reader, [b"x" * before, sample, b"x" * (64 - before)], bytes([_NULL, _TEXT, _NULL]))
+                check(reader, [b"x" * offset, sample, b"x" * (64 - offset)], bytes([_NULL, _TEXT, _NULL]))
 
 
 def test_all_ends_of_months() -> None:

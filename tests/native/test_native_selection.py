@@ -25,7 +25,7 @@ print("native" if v4.native_read is not None and walsender.native_read_of_client
 """
 SHORT = "Begin: final_lsn at offset 1: expected 8 bytes, found 0 bytes to the end of the message\n"
 OTHER_NUMBER = (
-    "logicalrep-native reads tables of format 999, and this logicalrep writes format 2: messages are read in Python; "
+    "logicalrep-native reads tables of format 999, and this logicalrep writes format {TABLE_NUMBER}: messages are read in Python; "
     "install the same release of both\n"
 )
 
