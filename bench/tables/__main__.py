@@ -18,7 +18,7 @@ The parts, all of them by default but `index`, `upkeep`, `commits`, `memory` and
 - commits: thousands of small commits of one table, in both formats: seconds and bytes of a commit as they become many.
 - upkeep: an hour of random updates while rows are marked: bytes written, files, and a reader's seconds in its parts.
 - memory: the most memory for a load, a transaction and a batch over many tables, each small and large.
-- first: three tables of 1,000 rows where no loop was compiled yet, then again, and a run with nothing to do.
+- first: three tables of 1,000 rows, and a run with nothing to do.
 - cluster: what the tasks and the driver of a cluster cost, by one worker with a core of its own and by two, and a model
   of more; of a load, and of updates by copying and by marking.
 - disk: the disk of a table after updates that are spread over it, by the options that change it.

@@ -1,17 +1,10 @@
-"""Messages of real servers with bytes changed: most become invalid, some become other messages.
-
-Run as a program it makes wide tables of some under numba's bounds checking: see test_columnar_mutations.py.
-"""
+"""Messages of real servers with bytes changed: most become invalid, some become other messages."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 
-import pyarrow as pa
-
-from logicalrep import DecodeError
-from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep_protocol.columnar import Session
 from tests.arrow.expected import session_of
 from tests.protocol.captured import read, selected
@@ -49,34 +42,3 @@ def mutated_batches(count: int, size: int) -> Iterator[tuple[Session, list[bytes
         messages = (capture.messages[start:] + capture.messages)[:size]
         messages += tuple(chance.choices(capture.messages, k=size - len(messages)))
         yield session_of(capture), [mutated(data, chance) for data in messages]
-
-
-def load_one_by_one() -> int:
-    """Make wide tables of whole captures with mutated values in buffers of their own. Returns the number made."""
-    chance = random.Random(2)
-    loaded = 0
-    for path in selected():
-        capture = read(path)
-        wide = TableDecoder(session_of(capture))
-        for data in capture.messages[:150]:
-            wide.decode(_alone(data))
-            if data[:1] in (b"I", b"U", b"D"):
-                end = len(data) - chance.randrange(12)
-                changed = data[: end - 1] + bytes((chance.choice(b"09-+.:fx\\ \xff"),)) + data[end:]
-                try:
-                    loaded += len(wide.decode(_alone(changed)))
-                except DecodeError:
-                    continue
-    return loaded
-
-
-def _alone(data: bytes) -> pa.Array:
-    offsets = pa.array([0, len(data)], pa.int32()).buffers()[1]
-    return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(bytes(data))])
-
-
-if __name__ == "__main__":
-    import numba
-
-    assert numba.config.BOUNDSCHECK, "set NUMBA_BOUNDSCHECK=1"  # type: ignore[attr-defined]
-    print(load_one_by_one())

@@ -35,7 +35,7 @@ def run(code: str, *, blocked: tuple[str, ...] = (), **environment: str) -> str:
 
 
 def test_the_package_itself_needs_none_of_it() -> None:
-    code = "import logicalrep; print([n for n in ('numpy', 'pyarrow', 'numba', 'logicalrep_protocol.columnar') if n in sys.modules])"
+    code = "import logicalrep; print([n for n in ('numpy', 'pyarrow', 'logicalrep_protocol.columnar') if n in sys.modules])"
     assert run(code) == "[]"
 
 
@@ -51,15 +51,3 @@ def test_the_import_says_what_to_install(absent: tuple[str, ...], needed: str) -
     first = needed.partition(" ")[0]
     expected = f"reading in columns needs {needed}: run pip install '.[arrow]' in a clone of logicalrep {first}"
     assert run(code, blocked=absent) == expected
-
-
-_DECODE = """
-import pyarrow as pa
-from logicalrep_protocol.columnar import Session, decode_batch
-print(decode_batch(pa.array([b"S\\0\\0\\0\\7\\1"]), Session(version=2))[0]["xid"].to_pylist())
-"""
-
-
-@pytest.mark.parametrize("native", ["", "0"])
-def test_batches_are_read_without_numba(native: str) -> None:
-    assert run(_DECODE, blocked=("numba", "llvmlite"), LOGICALREP_NATIVE=native) == "[7]"

@@ -39,11 +39,11 @@ ABOVE = {
     "codegen.__main__": {"fuzz"},
 }
 FOREIGN = {
-    "logicalrep_runtime": {"construct", "numba", "numpy", "pyarrow", "llvmlite"},
+    "logicalrep_runtime": {"construct", "numpy", "pyarrow"},
     "logicalrep_protocol": {"construct"},
     "values": {"pyarrow"},
     "transactions": set(),
-    "arrow": {"numba", "numpy", "pyarrow"},
+    "arrow": {"numpy", "pyarrow"},
     "captures": set(),
     "options": set(),
     "postgres": {"psycopg", "pyarrow"},
@@ -230,7 +230,7 @@ assert logicalrep.Decoder(4).decode(message.build()) == message
 assert logicalrep.__version__
 import logicalrep.cli.main
 """
-    _run(code, "numpy", "pyarrow", "numba", "psycopg", "pyspark", "pandas", "codegen", "yaml", "jinja2")
+    _run(code, "numpy", "pyarrow", "psycopg", "pyspark", "pandas", "codegen", "yaml", "jinja2")
 
 
 @pytest.mark.slow
@@ -240,13 +240,13 @@ import logicalrep.cli.main
         ("logicalrep.arrow", ("pyspark", "psycopg", "pandas")),
         ("logicalrep.arrow.table.table_decoder", ("pyspark", "psycopg", "pandas")),
         ("logicalrep.arrow.committing", ("pyspark", "psycopg", "pandas")),
-        ("logicalrep.postgres", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
-        ("logicalrep.postgres.sessions.server_connection", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
-        ("logicalrep.postgres.sessions.replication", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
-        ("logicalrep.postgres.preflight", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
-        ("logicalrep.postgres.peek", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
-        ("logicalrep.postgres.slots.copies", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
-        ("logicalrep.postgres.snapshots", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
+        ("logicalrep.postgres", ("pyspark", "numpy", "pyarrow", "pandas")),
+        ("logicalrep.postgres.sessions.server_connection", ("pyspark", "numpy", "pyarrow", "pandas")),
+        ("logicalrep.postgres.sessions.replication", ("pyspark", "numpy", "pyarrow", "pandas")),
+        ("logicalrep.postgres.preflight", ("pyspark", "numpy", "pyarrow", "pandas")),
+        ("logicalrep.postgres.peek", ("pyspark", "numpy", "pyarrow", "pandas")),
+        ("logicalrep.postgres.slots.copies", ("pyspark", "numpy", "pyarrow", "pandas")),
+        ("logicalrep.postgres.snapshots", ("pyspark", "numpy", "pyarrow", "pandas")),
     ],
 )
 def test_a_part_is_importable_without_what_it_does_not_need(module: str, without: tuple[str, ...]) -> None:
@@ -254,5 +254,5 @@ def test_a_part_is_importable_without_what_it_does_not_need(module: str, without
 
 
 def test_importing_the_package_is_light() -> None:
-    code = "import logicalrep, sys; print([name for name in ('numpy', 'pyarrow', 'numba', 'psycopg') if name in sys.modules])"
+    code = "import logicalrep, sys; print([name for name in ('numpy', 'pyarrow', 'psycopg') if name in sys.modules])"
     assert _run(code) == "[]"

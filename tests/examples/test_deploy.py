@@ -74,11 +74,3 @@ def test_an_orchestrator_calls_existing_commands(name: str) -> None:
     assert [command[1] for command in commands] == ["replicate", "verify"]
     for command in commands:
         assert argument_parser().parse_args(command[1:]).to == "s3://lake/shop"
-
-
-@pytest.mark.postgres
-def test_what_compiles_the_loops_of_an_image_runs(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, DEPLOY / "warm.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr

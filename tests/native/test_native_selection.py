@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep_runtime.native import TABLE_NUMBER
 from tests.conftest import ROOT
 from tests.native.installed import needs_native
 
@@ -25,8 +26,8 @@ print("native" if v4.native_read is not None and walsender.native_read_of_client
 """
 SHORT = "Begin: final_lsn at offset 1: expected 8 bytes, found 0 bytes to the end of the message\n"
 OTHER_NUMBER = (
-    "logicalrep-native reads tables of format 999, and this logicalrep writes format {TABLE_NUMBER}: messages are read in Python; "
-    "install the same release of both\n"
+    f"logicalrep-native reads tables of format 999, and this logicalrep writes format {TABLE_NUMBER}: messages are read in "
+    "Python; install the same release of both\n"
 )
 
 

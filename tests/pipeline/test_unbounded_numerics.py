@@ -9,7 +9,6 @@ import pytest
 
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
-from logicalrep.pipeline.load import copying
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_settings import TableSettings
@@ -32,13 +31,6 @@ def stored_rows(folder: Path, table: str = "t") -> list[tuple[object, ...]]:
     return sorted((tuple(row.values()) for row in rows), key=str)
 
 
-@pytest.fixture(params=[True, False], ids=["compiled loops", "no compiled loops"])
-def are_compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Load small tables with compiled loops, and without compiled loops."""
-    monkeypatch.setattr(copying, "are_loops_compiled", lambda: request.param)
-
-
-@pytest.mark.usefixtures("are_compiled")
 def test_a_table_has_its_numbers_in_the_types_of_its_settings(db18: Database, tmp_path: Path) -> None:
     db18.execute(
         "CREATE TABLE t (id numeric PRIMARY KEY, price numeric, ratio numeric, other numeric, short numeric(6,2))",
@@ -72,7 +64,6 @@ def find_differences(db: Database, folder: Path) -> dict[str, Verdict]:
     return {str(verdict.table): verdict for verdict in verdicts if verdict.result != "equal"}
 
 
-@pytest.mark.usefixtures("are_compiled")
 @pytest.mark.parametrize("in_changes", [False, True], ids=["load", "changes"])
 def test_a_number_that_does_not_fit_is_treated_as_all_such_values(
     db18: Database, tmp_path: Path, in_changes: bool
@@ -94,7 +85,6 @@ def test_a_number_that_does_not_fit_is_treated_as_all_such_values(
     assert find_differences(db18, tmp_path).keys() == {"public.e"}
 
 
-@pytest.mark.usefixtures("are_compiled")
 def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_path: Path) -> None:
     numbers = {"unrepresentable": "text", "numeric": {"v": "decimal(5,2)"}}
     config = {"tables": {"t": numbers, "public.past": {"unrepresentable": "null", "history": True}}}

@@ -14,14 +14,16 @@ from pyspark.sql import SparkSession
 from logicalrep.spark.quiet import is_python_mismatch
 from logicalrep.spark.server_connection import log
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.native import native_module
 
 Extra = Literal["spark", "replicate"]
 _OURS = ("logicalrep", "logicalrep_protocol", "logicalrep_runtime", "construct")
-_OF_SPARK = ("numba", "numpy", "pandas", "psycopg", "pyarrow")
+_OF_SPARK = ("numpy", "pandas", "psycopg", "pyarrow")
 NEEDED: dict[Extra, tuple[str, ...]] = {
     "spark": (*_OURS, *_OF_SPARK),
     "replicate": (*_OURS, *_OF_SPARK, "deltalake", "obstore", "pyroaring", "yaml"),
 }
+_NATIVE = "logicalrep_native"
 LONGEST_WAIT = 30.0
 """Longest wait for an executor, in seconds."""
 _ROWS = 512
@@ -57,7 +59,8 @@ def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[
         # Such a session's interruptTag reaches only jobs that the same thread began.
         context = spark.sparkContext
         add_tag, remove_tag, cancel = context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
-    find_difference = functions.udf(difference_finder(NEEDED[extra], installed_version()), "string", useArrow=False)
+    names = NEEDED[extra] if native_module() is None else (*NEEDED[extra], _NATIVE)
+    find_difference = functions.udf(difference_finder(names, installed_version()), "string", useArrow=False)
     answered, waited_enough = threading.Event(), threading.Event()
 
     def give_up() -> None:
@@ -87,6 +90,10 @@ def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[
     finally:
         answered.set()
         remove_tag(_TAG)
+    slow = {difference for difference in differences if difference.endswith(f" has no {_NATIVE}")}
+    if slow:
+        warn(f"{'; '.join(sorted(slow))}, which the driver has: it would be slow; install logicalrep-native there too")
+    differences -= slow
     if differences:
         summary = "; ".join(sorted(differences))
         remedy = f"with its extra '{extra}' for all executors' Python, or set PYSPARK_PYTHON to a Python that has it"

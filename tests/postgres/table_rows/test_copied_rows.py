@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -120,13 +117,3 @@ def test_rows_of_other_columns(data: bytes) -> None:
 def test_rows_without_an_end(data: bytes) -> None:
     with pytest.raises(ValueError, match="did not send rows"):
         made(data, 2)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="it is done here")
-def test_nothing_is_read_or_written_outside() -> None:
-    """Run the tests without a server again, with each access of the compiled loop checked."""
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not postgres", __file__]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout

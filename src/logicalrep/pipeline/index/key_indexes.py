@@ -18,12 +18,12 @@ from typing import Protocol
 import pyarrow as pa
 
 from logicalrep.pipeline.index.key_index import IndexTooLargeError, KeyIndex, Rows
+from logicalrep.pipeline.index.private_folders import private_folder
 from logicalrep.pipeline.index.runs import IndexDamagedError, size_of
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
-from logicalrep_runtime.columnar.private_folders import private_folder
 
 _UNUSED_SECONDS = 30 * 24 * 3600
 """The seconds for which the indexes of a destination stay without a run."""

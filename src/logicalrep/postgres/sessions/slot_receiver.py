@@ -1,4 +1,4 @@
-"""The thread that receives a slot's committed transactions in advance. Needs psycopg 3 and numba."""
+"""The thread that receives a slot's committed transactions in advance. Needs psycopg 3 and pyarrow."""
 
 from __future__ import annotations
 

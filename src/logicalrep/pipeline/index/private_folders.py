@@ -1,4 +1,4 @@
-"""Private cache folders: no other user can write them, so their content is trusted."""
+"""A user's private cache folder: no other user can write it, so its content is trusted."""
 
 from __future__ import annotations
 
