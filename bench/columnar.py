@@ -143,6 +143,6 @@ def _starts() -> list[Row]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
         Row("columnar, import beside pyarrow's", float(figures[0]) * 1000, "ms"),
-        Row("columnar, first batch, compiled before", float(figures[1]) * 1000, "ms"),
+        Row("columnar, first batch", float(figures[1]) * 1000, "ms"),
         Row("most memory of this benchmark", peak, "MiB"),
     ]

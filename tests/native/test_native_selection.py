@@ -79,20 +79,32 @@ def test_an_incompatible_reader_is_refused_with_a_line(module: str, line: str, t
     assert _run(tmp_path, LOGICALREP_NATIVE="") == (f"{SHORT}Python\n", line)
 
 
-OF_ANOTHER_SPEC = """
+OTHER_WALKS = """
 import logicalrep_native
 logicalrep_native.WALKS = ("0123456789abcdef",)
+"""
+OF_BATCHES = """
 import pyarrow as pa
 from logicalrep_protocol.columnar import Session, decode_batch
 for version in (1, 2):
     print(decode_batch(pa.array([b"O" + bytes(8) + b"name\\0"]), Session(version=version))[0]["name"].to_pylist())
 """
+NO_MODULE = (
+    "logicalrep-native is not installed: Python reads batches message by message, a hundredth as fast; run pip install "
+    "./native in a clone of logicalrep\n"
+)
 NO_WALK = (
-    "logicalrep-native has no walk over batches of this spec: Python reads batches message by message; install the same "
-    "release of both, or run pip install ./native after a change of spec/\n"
+    "logicalrep-native has no walk over batches of this spec: Python reads batches message by message, a hundredth as "
+    "fast; install the same release of both, or run pip install ./native after a change of spec/\n"
 )
 
 
 @needs_native
 def test_a_walk_of_another_spec_is_refused_with_a_line(tmp_path: Path) -> None:
-    assert _run(tmp_path, OF_ANOTHER_SPEC, LOGICALREP_NATIVE="") == ("['name']\n['name']\n", NO_WALK)
+    assert _run(tmp_path, OTHER_WALKS + OF_BATCHES, LOGICALREP_NATIVE="") == ("['name']\n['name']\n", NO_WALK)
+
+
+@pytest.mark.parametrize(("variable", "log"), [("", NO_MODULE), ("0", "")])
+def test_columns_without_the_module_are_slow_with_a_line(tmp_path: Path, variable: str, log: str) -> None:
+    (tmp_path / "logicalrep_native.py").write_text("raise ModuleNotFoundError(name='logicalrep_native')\n")
+    assert _run(tmp_path, OF_BATCHES, LOGICALREP_NATIVE=variable) == ("['name']\n['name']\n", log)

@@ -19,7 +19,8 @@ def make_python(folder: Path, *, version: str | None = None, without: Collection
     packages = folder / "packages"
     packages.mkdir()
     for package in Path(sysconfig.get_path("purelib")).iterdir():
-        if "logicalrep" not in package.name and package.name not in without:
+        name = package.name.partition(".")[0]
+        if (name == "logicalrep_native" or "logicalrep" not in package.name) and name not in without:
             (packages / package.name).symlink_to(package)
     paths = [packages]
     if version is not None:

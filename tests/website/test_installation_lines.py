@@ -23,7 +23,9 @@ def _installed(page: str) -> set[str]:
     """Return the names of all distributions that the install lines of a page bring."""
     lines = _INSTALL.findall((ROOT / page).read_text("utf-8"))
     waiting = [
-        Requirement(re.sub(r"^\.", "logicalrep", word)) for line in lines for word in shlex.split(line, comments=True)
+        Requirement(re.sub(r"^\.", "logicalrep", word.replace("./native", "logicalrep-native")))
+        for line in lines
+        for word in shlex.split(line, comments=True)
     ]
     installed: set[tuple[str, str]] = set()
     while waiting:

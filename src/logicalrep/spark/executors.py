@@ -92,7 +92,7 @@ def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[
         remove_tag(_TAG)
     slow = {difference for difference in differences if difference.endswith(f" has no {_NATIVE}")}
     if slow:
-        warn(f"{'; '.join(sorted(slow))}, which the driver has: it would be slow; install logicalrep-native there too")
+        warn(f"{'; '.join(sorted(slow))}, which the driver has, and is slow without: install the driver's wheel there")
     differences -= slow
     if differences:
         summary = "; ".join(sorted(differences))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.retries import Ended
 from logicalrep.spark import executors, java
 from logicalrep.spark.executors import NEEDED, ExecutorError, check_executors, installed_version
+from tests.native.installed import needs_native
 from tests.pipeline.replicating import Warnings
 from tests.spark.cluster import connect_server
 from tests.spark.pythons import find_other_version, make_python
@@ -77,7 +79,18 @@ def test_executors_with_all_that_is_needed(
 ) -> None:
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(make_python(tmp_path, version=installed_version())))
     for session in (spark, connect):
-        check_executors(session, "replicate")
+        check_executors(session, "replicate", pytest.fail)
+
+
+@needs_native
+def test_executors_without_the_native_module_are_named(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    python = make_python(tmp_path, version=installed_version(), without=["logicalrep_native"])
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    warnings: list[str] = []
+    check_executors(spark, "replicate", warnings.append)
+    assert re.fullmatch(f"the Python worker {python} on .* has no logicalrep_native, .*", "\n".join(warnings))
 
 
 def test_an_existing_session_is_checked(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
