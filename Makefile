@@ -113,7 +113,7 @@ test-all-tables: $(SPARK_READY) ## The part of test-all with Spark and replicate
 	$(PYTEST) -m spark tests/pipeline
 
 test-plain-reader: $(SPARK_READY) ## Run the tests of the codecs without logicalrep-native
-	LOGICALREP_NATIVE=0 $(PYTEST) -m "not thorough and not postgres and not spark" tests/protocol tests/native tests/arrow/test_columnar_*.py
+	LOGICALREP_NATIVE=0 $(PYTEST) -m "not thorough and not postgres and not spark" tests/protocol tests/native tests/arrow
 
 test-packages: ## Install the wheels and the sdist of dist/ into fresh environments, and use them
 	PYTHON=$(PYTHON) .ci/packages
