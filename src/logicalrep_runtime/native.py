@@ -48,7 +48,7 @@ from logicalrep_runtime.operations import (
 )
 
 TABLE_NUMBER = 3
-"""The version of the table's format. A native reader with another number is not used."""
+"""The version of the table's format and of the loaders' arguments. A module with another number is not used."""
 
 _LOG = logging.getLogger("logicalrep")
 
