@@ -112,6 +112,8 @@ class TableRun:
 
     def __init__(self, folder: Path, pool: ThreadPoolExecutor, clock: list[float]) -> None:
         self.warnings: list[str] = []
+        self.needed: list[str] = []
+        """The reported reasons of loads."""
         self.clock, self.stop, self.table = clock, threading.Event(), Table(T, FOLDER, OID)
         self.storage = Storage(str(folder), limits=Limits(load_pause_seconds=1000.0))
         self.settings = ReplicateSettings("", str(folder), keep=1.0)
@@ -138,8 +140,10 @@ class TableRun:
 
     def on_event(self, event: RunEvent) -> None:
         match event:
-            case TableStopped(_, text) | LoadsNeeded(_, text) | WarningIssued(text):
+            case TableStopped(_, text) | WarningIssued(text):
                 self.warnings.append(text)
+            case LoadsNeeded(_, text):
+                self.needed.append(text)
 
     @property
     def requests(self) -> int:
@@ -192,9 +196,22 @@ def run(tmp_path: Path, clock: list[float], monkeypatch: pytest.MonkeyPatch) -> 
             yield table_run
 
 
+def test_a_load_begins_after_the_report_of_its_reason(run: TableRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def add(requests: Mapping[TableName, LoadRequest]) -> None:
+        begun.append(list(run.needed))
+
+    monkeypatch.setattr(run.queue, "add", add)
+    run.loads.load(run.table, "new table")
+    run.step()
+    assert begun == [["new table"]]
+
+
 def test_a_table_is_queued_copied_catches_up_and_follows(run: TableRun) -> None:
     run.loads.load(run.table, "new table")
     assert run.table.phase.name is Phase.QUEUED
+    run.step()
     eventually(lambda: run.requests == 1)
     run.step()
     assert run.table.phase.name is Phase.QUEUED

@@ -77,7 +77,6 @@ class Loop:
                 self._stop.wait(0.2)
                 continue
             self._tables.step(self._taken)
-            self._tables.loads.report_needed()
             self._tables.tidy(is_busy=self._receiver.has_changes)
             self._run_batch(at_once=target is not None)
             if target is not None and self._finish(target):

@@ -48,7 +48,9 @@ class LoadCoordinator:
     limiter: ReloadLimiter
     pool: ThreadPoolExecutor
     needed: dict[str, list[TableName]] = field(default_factory=dict)
-    """The tables whose loads `report_needed` will report, by reason."""
+    """The tables whose loads the next step will report, by reason."""
+    requests: dict[TableName, LoadRequest] = field(default_factory=dict)
+    """The loads that the next step will pass to the threads."""
     refused: list[str] = field(default_factory=list)
     """A text about each requested part of a table that this process refused to load."""
 
@@ -147,11 +149,6 @@ class LoadCoordinator:
         table.move(CatchingUp(reason, work))
         work.begin(self.pool, action)
 
-    def report_needed(self) -> None:
-        needed, self.needed = self.needed, {}
-        for reason, names in needed.items():
-            self.context.observer.on_event(LoadsNeeded(names, reason))
-
     def numbers(self, table: Table) -> Mapping[str, int]:
         """Return the attribute numbers that masked and omitted columns must have, by name.
 
@@ -160,8 +157,8 @@ class LoadCoordinator:
         return {} if table.is_requested else {**self.guard.numbers(table.oid), **table.numbers}
 
     def _begin(self, table: Table, queued: Queued) -> None:
-        """Pass a load to the threads. Stop the table if the load would write values in clear that must be masked; wait
-        if the load is postponed."""
+        """Request a load. Stop the table if the load would write values in clear that must be masked; wait if the load
+        is postponed."""
         reason = self.guard.reason(table.oid, table.name)
         if reason is not None:
             self.stops.stop(table, reason)
@@ -184,10 +181,11 @@ class LoadCoordinator:
                 proven_spec=copied_spec if replaces_some_rows else None,
                 part=part_to_load,
             )
-            self.loader.add({table.name: request})
+            self.requests[table.name] = request
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
-        """Take the results of load threads, and queue due tries; every commit before `taken` is applied or buffered."""
+        """Queue due tries, begin the requested loads, and take the results of load threads; every commit before `taken`
+        is applied or buffered."""
         copying = self.loader.progress()
         for name, table in tables.items():
             phase = table.phase
@@ -196,6 +194,8 @@ class LoadCoordinator:
             elif isinstance(phase, Queued) and name in copying:
                 reason = "its rows are being copied"
                 table.move(Copying(reason, phase.copy, phase.pending, phase.part, phase.tries))
+        # Before the results: a requested load discards the result of an earlier load.
+        self._begin_requested()
         for result in self.loader.results(taken):
             loading = tables.get(result.name)
             if loading is None or not isinstance(loading.phase, Queued | Copying):
@@ -204,6 +204,15 @@ class LoadCoordinator:
                 self._take_copied(loading, loading.phase, result)
             else:
                 self._take_failed(loading, loading.phase, result)
+
+    def _begin_requested(self) -> None:
+        # Reported first: a thread may copy a small table within milliseconds.
+        needed, self.needed = self.needed, {}
+        for reason, names in needed.items():
+            self.context.observer.on_event(LoadsNeeded(names, reason))
+        if self.requests:
+            self.loader.add(self.requests)
+            self.requests = {}
 
     def _take_copied(self, table: Table, phase: Queued | Copying, result: CopiedTable) -> None:
         copy, catalog_table, pending = phase.copy, result.catalog_table, phase.pending
