@@ -149,7 +149,7 @@ class CopyStarted(RunEvent):
     """The server's estimate of the number of rows; 0 if the server has none."""
 
     def line(self) -> str:
-        return f"{self.table}: loading about {self.estimate:,} rows"
+        return f"{self.table}: loading" + (f" about {self.estimate:,} rows" if self.estimate else "")
 
     def record(self) -> tuple[str, Mapping[str, Value]]:
         return "loading", {"table": str(self.table), "estimate": self.estimate}

@@ -391,7 +391,8 @@ def _cancel_parts(running: dict[Future[CopiedPart], _RunningCopy], name: TableNa
 
 
 # The estimated rows of tables and their partitions: the rows per page at the last ANALYZE, times the current pages.
-# Before the first ANALYZE, a page counts as full of rows whose columns have the planner's default widths.
+# Before the first ANALYZE, a page counts as full of rows whose columns have the planner's default widths; 0 for tables
+# of up to 10 MB, whose last pages may be nearly empty.
 _ESTIMATE = """
 WITH RECURSIVE files AS (
     SELECT oid, relkind, reltuples, relpages FROM pg_class WHERE oid = ANY(%s)
@@ -400,8 +401,11 @@ WITH RECURSIVE files AS (
     FROM files JOIN pg_inherits ON files.relkind = 'p' AND inhparent = files.oid
     JOIN pg_class AS class ON class.oid = inhrelid
 )
-SELECT coalesce(sum(pages * CASE WHEN relpages > 0 AND reltuples >= 0 THEN reltuples / relpages ELSE page / width END),
-    0)
+SELECT coalesce(sum(pages * CASE
+    WHEN relpages > 0 AND reltuples >= 0 THEN reltuples / relpages
+    WHEN pages * page > 1e7 THEN page / width
+    ELSE 0
+END), 0)
 FROM files
 CROSS JOIN LATERAL (
     SELECT pg_relation_size(files.oid) / current_setting('block_size')::int AS pages,
