@@ -324,6 +324,7 @@ def test_a_role_without_the_rights_is_given_the_statements(db: Database) -> None
             with db.writer() as owner:
                 owner.execute(warning.partition("owner run: ")[2].encode())
             assert len(ensure_publication(connection, NAME, EVERY).tables) == 3
+            assert connection.execute("SELECT * FROM public.later").fetchall() == []
     finally:
         db.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 

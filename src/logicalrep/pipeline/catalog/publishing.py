@@ -18,6 +18,7 @@ from logicalrep.pipeline.catalog.publication_plan import (
     missing_tables_error,
     query_plan,
 )
+from logicalrep.pipeline.catalog.rights import Rights
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.retries import LOCKED
@@ -93,11 +94,12 @@ def ensure_publication(
 def _add_tables(connection: Connection, plan: PublicationPlan, may_join: Callable[[TableName], bool]) -> list[str]:
     """Return why tables were not added. A statement that the server would refuse is not sent: it logs each refusal."""
     refusals = {table: plan.refusal(table) for table in plan.tables_to_add if may_join(table)}
-    warnings = [
-        f"{refusal}: let their owner run: {add_statement(plan.name, [table]).as_string(connection)}"
-        for table, refusal in refusals.items()
-        if refusal is not None
-    ]
+    warnings = []
+    for table, refusal in refusals.items():
+        if refusal is not None:
+            adding = add_statement(plan.name, [table]).as_string(connection)
+            statements = "; ".join([*Rights.query(connection, [table]).statements, adding])
+            warnings.append(f"{refusal}: let their owner run: {statements}")
     return warnings + _add(connection, plan.name, [table for table, refusal in refusals.items() if refusal is None])
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from logicalrep.observe.events import listed
 from logicalrep.pipeline.catalog.publication_plan import PublicationPlan, add_statement
-from logicalrep.pipeline.requirements.rights import Rights, publication_findings
+from logicalrep.pipeline.catalog.rights import Rights
+from logicalrep.pipeline.requirements.rights import publication_findings
 from logicalrep.postgres.preflight.checks import RESTART, query_findings
 from logicalrep.postgres.preflight.findings import Finding, Needs, PreflightError
 from logicalrep.postgres.server import Connection, query_scalar
