@@ -172,6 +172,32 @@ def test_the_start_and_loads_are_never_silent_for_long(clock: list[float]) -> No
     ]
 
 
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["lines", "bars"])
+def test_many_small_tables_have_one_line_at_their_end(stream: io.StringIO) -> None:
+    """A large table among them has its own lines, and so has a small table that loads later."""
+    tables = [TableName("public", f"t{number}") for number in range(300)]
+    large, later = TableName("public", "large"), TableName("public", "later")
+    with show_progress(stream) as observer:
+        observer.on_event(LoadsNeeded([*tables, large], "new table"))
+        for table in (*tables, large):
+            observer.on_event(CopyStarted(table, 500_000 if table == large else 10))
+            observer.on_event(RowsCopied(table, 500_000 if table == large else 10))
+        for table in (large, *tables):
+            observer.on_event(CopyEnded(table, 500_000 if table == large else 10, 1.0))
+        observer.on_event(LoadsNeeded([later], "new table"))
+        observer.on_event(CopyStarted(later, 0))
+        observer.on_event(CopyEnded(later, 3, 0.1))
+    text = stream.getvalue()
+    lines = [
+        "public.large: loaded 500,000 rows in 1.0 s",
+        "301 of 301 tables loaded, 503,000 of 503,000 rows",
+        "public.later: loaded 3 rows in 0.1 s",
+    ]
+    positions = [text.find(line) for line in lines]
+    assert -1 < positions[0] < positions[1] < positions[2]
+    assert "public.t7: load" not in text
+
+
 def test_a_load_that_ended_before_it_was_announced_is_over(clock: list[float]) -> None:
     for stream in (io.StringIO(), Terminal()):
         with show_progress(stream) as observer:

@@ -17,6 +17,9 @@ from logicalrep.observe.events import (
 from logicalrep.observe.observer import Observer
 from logicalrep.transactions.table_names import TableName
 
+_MOST_NAMED_TABLES, _SMALL_TABLE = 10, 100_000
+"""Of more tables than this, lines do not name the tables with fewer rows."""
+
 
 class LoadSummary(Observer):
     """Counts tables and rows from the first needed load until no load is left; safe for several threads.
@@ -25,15 +28,17 @@ class LoadSummary(Observer):
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting: set[TableName] = set()
         self._copied: dict[TableName, tuple[int, int]] = {}
         self._loaded: set[TableName] = set()
         self._first: tuple[float, int] | None = None
         """The time of the first report, and the rows until then; None before it."""
+        self._end: str | None = None
 
     def on_event(self, event: RunEvent) -> None:
         with self._lock:
+            was_over = self.is_over
             match event:
                 case LoadsNeeded(tables):
                     if not self._waiting:
@@ -55,15 +60,35 @@ class LoadSummary(Observer):
                     self._waiting.discard(table)
                     self._copied.pop(table, None)
                 case CheckpointSaved():
-                    # A load may have ended before its tables were reported as needed.
+                    # A load may end without a copy, for example a refused load of a part.
                     loading = event.loading()
                     ended = {table for table in self._waiting if str(table) not in loading}
                     self._waiting -= ended
                     self._loaded |= ended
+            if self.is_over and not was_over and self._has_many:
+                self._end = self.text()
 
     @property
     def is_over(self) -> bool:
         return not self._waiting
+
+    def names(self, event: RunEvent) -> bool:
+        """Return whether an event has a line of its own: not if it is about a small table of many."""
+        match event:
+            case CopyStarted(estimate=rows) | CopyEnded(rows=rows):
+                with self._lock:
+                    return rows >= _SMALL_TABLE or not self._has_many
+        return True
+
+    def take_end(self) -> str | None:
+        """Return the sentence about many tables once, after their loads have ended."""
+        with self._lock:
+            text, self._end = self._end, None
+            return text
+
+    @property
+    def _has_many(self) -> bool:
+        return len(self._waiting) + len(self._loaded) > _MOST_NAMED_TABLES
 
     @property
     def _rows(self) -> int:

@@ -115,8 +115,11 @@ class LinePrinter(Observer):
                 self._set_step(None)
             case BatchApplied():
                 self._print_batch(event)
-        if (line := _line(event)) is not None and (event.level > logging.INFO or not self._quiet):
+        is_shown = self._summary.names(event) and (event.level > logging.INFO or not self._quiet)
+        if is_shown and (line := _line(event)) is not None:
             self._print(line)
+        if (end := self._summary.take_end()) is not None:
+            self._print_unless_quiet(end)
 
     def _set_step(self, step: tuple[str, float] | None) -> None:
         self._step, self._silence = step, LONGEST_SILENCE
@@ -125,7 +128,8 @@ class LinePrinter(Observer):
         copied, estimate = self._copies[table]
         self._copies[table] = copied + rows, estimate
         tenth = (copied + rows) * _TENTH // max(estimate, 1)
-        if copied * _TENTH // max(estimate, 1) < tenth < _TENTH:
+        is_shown = self._summary.names(CopyStarted(table, estimate))
+        if is_shown and copied * _TENTH // max(estimate, 1) < tenth < _TENTH:
             self._print_unless_quiet(
                 f"{table}: {copied + rows:,} of about {estimate:,} rows, {(copied + rows) * 100 // estimate} %"
             )
@@ -168,8 +172,14 @@ class Bars(Observer):
                 self._show_loads(event)
             case BatchApplied():
                 self._show_batch(event)
-        if (line := _line(event)) is not None and not isinstance(event, StepStarted | CopyStarted):
-            self.progress.console.print(visible(line), markup=False, highlight=False)
+        is_shown = self._summary.names(event) and not isinstance(event, StepStarted | CopyStarted)
+        if is_shown and (line := _line(event)) is not None:
+            self._print(line)
+        if (end := self._summary.take_end()) is not None:
+            self._print(end)
+
+    def _print(self, line: str) -> None:
+        self.progress.console.print(visible(line), markup=False, highlight=False)
 
     def _show_loads(self, event: RunEvent) -> None:
         self._show(None if self._summary.is_over else self._summary.text())
