@@ -48,7 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     if unknown:
-        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{_nearest(unknown[0], options.parser)}")
+        flag = unknown[0].partition("=")[0]
+        hint = _replicate_hint(flag, options) or _nearest(flag, options.parser)
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
@@ -71,8 +73,17 @@ class _Parser(argparse.ArgumentParser):
         self.set_defaults(parser=self)
 
 
-def _nearest(text: str, parser: argparse.ArgumentParser) -> str:
-    near = difflib.get_close_matches(text.partition("=")[0], list(parser._option_string_actions), 1, cutoff=0.75)
+def _replicate_hint(flag: str, options: argparse.Namespace) -> str:
+    # Only the commands for a destination have the attribute.
+    has_options = getattr(options, "has_options", None)
+    if has_options is None or flag not in options.commands["replicate"]._option_string_actions:
+        return ""
+    reason = "" if has_options else f": {options.command} reads the format and all settings from the destination"
+    return f"; omit {flag}, an option of replicate{reason}"
+
+
+def _nearest(flag: str, parser: argparse.ArgumentParser) -> str:
+    near = difflib.get_close_matches(flag, list(parser._option_string_actions), 1, cutoff=0.75)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -91,6 +102,7 @@ def argument_parser() -> argparse.ArgumentParser:
     add_verify(commands)
     add_operations(commands)
     add_slot(commands)
+    parser.set_defaults(commands=commands.choices)
     return parser
 
 
