@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from logicalrep.cli.destinations import add_destination_command
 from logicalrep.cli.replicate_settings import add_options, say_start, settings_of, stop_on_signals
 from logicalrep.cli.server_options import Commands, hide_secrets
+from logicalrep.observe.calls import calling_on_error
 from logicalrep.observe.log import log_to_standard_error
 from logicalrep.pipeline.engines.choice import choose_engine
 
@@ -58,7 +59,8 @@ def add_replicate(commands: Commands) -> None:
 def _replicate(options: argparse.Namespace) -> int:
     hide_secrets(options)
     stop = stop_on_signals()
-    settings = settings_of(options)
+    with calling_on_error(options.call_on_stop, options.to):
+        settings = settings_of(options)
     # The imports below take seconds on a busy machine.
     if not (options.quiet or options.verbose or options.log):
         say_start(choose_engine(settings.engine))

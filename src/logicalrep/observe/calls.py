@@ -81,6 +81,19 @@ class CallsOnStop(Calls):
                 self._call("ended", str(error), code=code)
 
 
+@contextmanager
+def calling_on_error(to: str | None, destination: str) -> Iterator[None]:
+    """Call as CallsOnStop does if this context, before a run, ends with an error; `to` is None for no call."""
+    try:
+        yield
+    except Exception as error:
+        if to is not None:
+            calls = CallsOnStop(to, destination)
+            with calls.calling():
+                calls.on_event(RunEnded(error, is_requested=False))
+        raise
+
+
 class CallsOnSchemaChange(Calls):
     """Calls when the columns or the key of a stored table change."""
 
