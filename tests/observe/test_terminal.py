@@ -176,7 +176,7 @@ def test_the_start_and_loads_are_never_silent_for_long(clock: list[float]) -> No
 def test_many_small_tables_have_one_line_at_their_end(stream: io.StringIO) -> None:
     """A large table among them has its own lines, and so has a small table that loads later."""
     tables = [TableName("public", f"t{number}") for number in range(300)]
-    large, later = TableName("public", "large"), TableName("public", "later")
+    large, next_table = TableName("public", "large"), TableName("public", "later")
     with show_progress(stream) as observer:
         observer.on_event(LoadsNeeded([*tables, large], "new table"))
         for table in (*tables, large):
@@ -184,9 +184,9 @@ def test_many_small_tables_have_one_line_at_their_end(stream: io.StringIO) -> No
             observer.on_event(RowsCopied(table, 500_000 if table == large else 10))
         for table in (large, *tables):
             observer.on_event(CopyEnded(table, 500_000 if table == large else 10, 1.0))
-        observer.on_event(LoadsNeeded([later], "new table"))
-        observer.on_event(CopyStarted(later, 0))
-        observer.on_event(CopyEnded(later, 3, 0.1))
+        observer.on_event(LoadsNeeded([next_table], "new table"))
+        observer.on_event(CopyStarted(next_table, 0))
+        observer.on_event(CopyEnded(next_table, 3, 0.1))
     text = stream.getvalue()
     lines = [
         "public.large: loaded 500,000 rows in 1.0 s",

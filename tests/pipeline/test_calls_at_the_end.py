@@ -1,4 +1,4 @@
-"""`--call-on-stop` calls once for each way in which a run ends with an error."""
+"""`--call-on-stop` calls once for each error that ends a run, or precedes it."""
 
 from __future__ import annotations
 
