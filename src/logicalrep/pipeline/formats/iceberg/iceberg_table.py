@@ -26,6 +26,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     APPLIED,
     FORMAT_VERSION,
     LOAD,
+    SNAPSHOT,
     STOPPED,
     TABLE,
     VERSION,
@@ -324,7 +325,8 @@ class IcebergTable(StoredTable):
         if is_there := [name for name in removed_properties if name in start.properties]:
             updates.append(RemovePropertiesUpdate(removals=is_there))
         if not only_expires:
-            own = {TABLE: described.to_json(), APPLIED: json.dumps(applied), **own}
+            own |= {TABLE: described.to_json(), APPLIED: json.dumps(applied)}
+            own |= {SNAPSHOT: str(snapshot_id)} if self._versions.commits_snapshots else {}
             updates.append(SetPropertiesUpdate(updates={**(properties or {}), **own}))
         self._is_commit_unknown = True
         version = self._versions.commit(last, start, updates, snapshot_id)
@@ -366,11 +368,12 @@ class IcebergTable(StoredTable):
         """
         uri = self.storage.uri_of(self.folder)
         self._adopt(followed)
-        if not followed.is_foreign:
-            lost = "the answer to an earlier commit was lost, but the commit exists"
-            raise StorageError(f"{uri}: {lost if followed.writers else 'another change came first'}")
-        if followed.changes is not None:
+        if followed.is_foreign and followed.changes is not None:
             raise DamagedError(f"{uri}: {followed.changes}")
+        if followed.writers:
+            raise StorageError(f"{uri}: the answer to an earlier commit was lost, but the commit exists")
+        if not followed.is_foreign:
+            raise StorageError(f"{uri}: another change came first")
         raise StorageError(f"{uri}: another program committed without changing rows: replicate continues from it")
 
     def _follow_later_commits(self) -> None:

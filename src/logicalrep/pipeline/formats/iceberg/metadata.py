@@ -34,6 +34,8 @@ TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stoppe
 """The properties with the table's description, the load that the rows began with, and the stop reason."""
 WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalrep.applied"
 """The properties with the writing process and the number of replicate's last version, and with the applied LSNs."""
+SNAPSHOT = "logicalrep.snapshot"
+"""The property of a table in a catalog with the id of replicate's last snapshot, which a service may remove."""
 FORMAT_VERSION = 2
 """The version of Iceberg's format that replicate reads and writes."""
 _COUNT = "total-data-files"

@@ -20,7 +20,7 @@ from pyiceberg.table.update import RemovePartitionStatisticsUpdate, RemoveSnapsh
 
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
-from logicalrep.pipeline.formats.iceberg.metadata import WRITER
+from logicalrep.pipeline.formats.iceberg.metadata import SNAPSHOT, WRITER
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -109,10 +109,22 @@ def ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snap
 
 
 def _needed(metadata: TableMetadata) -> set[int]:
-    needed = {metadata.current_snapshot_id} - {None}
+    needed: set[int | None] = {metadata.current_snapshot_id, *_unconfirmed(metadata)}
     for name, reference in metadata.refs.items():
         needed |= set(_needed_by(metadata, reference, is_main=name == MAIN_BRANCH))
     return {snapshot_id for snapshot_id in needed if snapshot_id is not None}
+
+
+def _unconfirmed(metadata: TableMetadata) -> Iterator[int]:
+    """Yield the snapshots of other programs after replicate's last snapshot, and this snapshot.
+
+    In a catalog they prove that the other programs left the rows unchanged.
+    """
+    if SNAPSHOT in metadata.properties:
+        for snapshot in ancestors(metadata, metadata.current_snapshot_id):
+            yield snapshot.snapshot_id
+            if snapshot.summary is not None and WRITER in snapshot.summary.additional_properties:
+                return
 
 
 def _needed_by(metadata: TableMetadata, reference: SnapshotRef, *, is_main: bool) -> Iterator[int]:

@@ -14,7 +14,7 @@ def test_a_circle_of_snapshots_ends() -> None:
         SimpleNamespace(snapshot_id=id_, parent_snapshot_id=3 - id_, summary=None, sequence_number=id_)
         for id_ in (1, 2)
     ]
-    metadata = cast(Any, SimpleNamespace(snapshots=snapshots, current_snapshot_id=2))
+    metadata = cast(Any, SimpleNamespace(snapshots=snapshots, current_snapshot_id=2, properties={}))
     metadata.current_snapshot = lambda: snapshots[1]
     metadata.snapshot_by_id = lambda id_: snapshots[id_ - 1]
     versions = CatalogVersions.__new__(CatalogVersions)

@@ -1,7 +1,8 @@
 """The versions of a table's metadata in a catalog, whose compare-and-set is the commit.
 
 Each commit except the removal of snapshots has a snapshot, whose parent has to be the last snapshot: so the catalog
-refuses one of two writers. replicate chooses the snapshot's id before, and by it finds a commit whose answer was lost.
+refuses one of two writers. replicate chooses the snapshot's id before, and finds a commit whose answer was lost among
+the ancestors of the last snapshot: a service may merge files and remove snapshots between any two steps of replicate.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
@@ -49,6 +51,7 @@ from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, catalog
 from logicalrep.pipeline.formats.iceberg.foreign_commits import columns_of
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
 from logicalrep.pipeline.formats.iceberg.metadata import (
+    SNAPSHOT,
     TABLE,
     VERSION,
     WRITER,
@@ -151,10 +154,7 @@ class CatalogVersions(MetadataVersions):
 
     def commit_of(self, version: MetadataVersion) -> str | None:
         # Upkeep of other programs copies the number, so the identity is replicate's last snapshot.
-        own_ids = (
-            str(snapshot.snapshot_id) for snapshot in _ancestors(version.metadata) if _writer_of(snapshot) is not None
-        )
-        return next(own_ids, None)
+        return next((str(commit.snapshot_id) for commit in _own_commits(version.metadata)), None)
 
     def commit(
         self,
@@ -185,7 +185,7 @@ class CatalogVersions(MetadataVersions):
                 if not isinstance(error, ValueError) or current is None or current.metadata == start:
                     raise
                 return None
-            # The commit may exist: its snapshot is the proof.
+            # The commit may exist: its snapshot is the proof. The caller follows commits after it.
             current = self.find()
             if current is not None and snapshot_id is not None and current.metadata.current_snapshot_id == snapshot_id:
                 return current
@@ -215,11 +215,7 @@ class CatalogVersions(MetadataVersions):
         if last_metadata is not None and _rows_of(last_metadata) == _rows_of(metadata):
             return LaterCommits(latest)
         number = 0 if last is None else last.number
-        writers = frozenset(
-            writer
-            for snapshot in _ancestors(metadata)
-            if (writer := _writer_of(snapshot)) is not None and _number_of(snapshot) > number
-        )
+        writers = frozenset(commit.writer for commit in _own_commits(metadata) if commit.number > number)
         changes, current = self.foreign_change(latest, -1), metadata.current_snapshot()
         is_foreign = changes is not None or current is None or _writer_of(current) is None
         return LaterCommits(latest, writers, is_foreign, changes)
@@ -243,7 +239,7 @@ class CatalogVersions(MetadataVersions):
                 return None if _number_of(snapshot) == last.number else _ROWS
             if snapshot.summary is None or snapshot.summary.operation != Operation.REPLACE:
                 return _ROWS
-        return _ROWS
+        return _ROWS if _removed_commit(metadata) is None else None
 
     def find_needed(self) -> set[str]:
         # An earlier process may have left metadata whose facts are not yet stored for readers of the past.
@@ -319,6 +315,33 @@ def _creation_updates(start: TableMetadata) -> list[TableUpdate]:
 
 def _ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
     return ancestors(metadata, metadata.current_snapshot_id)
+
+
+@dataclass(frozen=True)
+class _OwnCommit:
+    snapshot_id: int
+    number: int
+    writer: str
+
+
+def _own_commits(metadata: TableMetadata) -> Iterator[_OwnCommit]:
+    """Yield replicate's commits among the ancestors of the last snapshot, last first."""
+    for snapshot in _ancestors(metadata):
+        if (writer := _writer_of(snapshot)) is not None:
+            yield _OwnCommit(snapshot.snapshot_id, _number_of(snapshot), writer)
+    if (removed := _removed_commit(metadata)) is not None:
+        yield removed
+
+
+def _removed_commit(metadata: TableMetadata) -> _OwnCommit | None:
+    """Return replicate's last commit if its snapshot was removed, and a remaining snapshot names it as the parent."""
+    oldest, properties = None, metadata.properties
+    for oldest in _ancestors(metadata):
+        if _writer_of(oldest) is not None:
+            return None
+    if oldest is None or str(oldest.parent_snapshot_id) != properties.get(SNAPSHOT):
+        return None
+    return _OwnCommit(int(properties[SNAPSHOT]), int(properties[VERSION]), properties[WRITER])
 
 
 def _writer_of(snapshot: Snapshot) -> str | None:
