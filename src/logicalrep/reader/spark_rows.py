@@ -67,7 +67,7 @@ def _read(spark: SparkSession, stored: StoredTable, files: list[DataFile], schem
     storage, folder = stored.storage, stored.folder
     deleted_rows = {file.path: None if file.vector is None else file.vector.read(storage, folder) for file in files}
     return read_data_files(
-        spark, schema, {f"{storage.uri}/{folder}/{path}": rows for path, rows in deleted_rows.items()}
+        spark, schema, {storage.location(f"{folder}/{path}"): rows for path, rows in deleted_rows.items()}
     )
 
 

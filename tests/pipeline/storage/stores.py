@@ -22,6 +22,8 @@ class Store:
     def __init__(self) -> None:
         self.trouble: Callable[[str, str], Trouble] = lambda method, path: None
         """Takes a request's method and path; many threads call it."""
+        self.accepts: Callable[[str], bool] = lambda key: True
+        """Takes the access key of a signed request."""
         self._app = DomainDispatcherApplication(create_backend_app)
         # A request is atomic in a store; the stand-in's threads would look and write in two steps.
         self._turn = Lock()
@@ -70,6 +72,10 @@ class Store:
 
     def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         trouble = self.trouble(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        if not self.accepts(environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition("/")[0]):
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start("403 Forbidden", [("Content-Type", "application/xml")])
+            return [b"<Error><Code>ExpiredToken</Code></Error>"]
         if trouble == "late":
             time.sleep(0.5)
         if trouble == "fail":

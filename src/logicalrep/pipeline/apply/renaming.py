@@ -48,6 +48,7 @@ def move(copied: Copied, tables: TableFormat, folder: str, new: NewTable) -> Sto
     Raises StorageError if the destination cannot be read or written.
     """
     storage = copied.stored.storage
+    tables.prepare(folder, new.table)
     for path in file_sizes(copied.files):
         storage.copy(f"{copied.stored.folder}/{path}", f"{folder}/{path}")
     return tables.replace(folder, new, tables.open(folder))

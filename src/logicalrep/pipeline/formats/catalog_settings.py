@@ -23,6 +23,9 @@ _KINDS: Mapping[str, Literal["sqlite", "postgresql", "rest", "glue"]] = {
     "https": "rest",
     "glue": "glue",
 }
+DELEGATION = "access-delegation"
+"""The option that says who gives access to the files of a REST catalog's tables."""
+_DELEGATIONS = ("vended-credentials", "none")
 _OWN = ("name", "allow_http")
 """The options that replicate does not pass to the catalog's library."""
 _LONGEST_WORD = 5
@@ -65,6 +68,12 @@ class CatalogSettings:
                 "allow_http=true to allow that"
             )
 
+        if (delegation := self.options.get(DELEGATION, "none")) not in _DELEGATIONS:
+            raise OptionError(
+                f"option 'catalog_options' has access-delegation={delegation}: replicate supports "
+                f"{' and '.join(_DELEGATIONS)}"
+            )
+
     def __repr__(self) -> str:
         return f"CatalogSettings({self.shown!r})"
 
@@ -75,6 +84,11 @@ class CatalogSettings:
     @property
     def kind(self) -> Literal["sqlite", "postgresql", "rest", "glue"]:
         return _KINDS[urlsplit(self.uri).scheme]
+
+    @property
+    def owns_tables(self) -> bool:
+        """Whether the catalog chooses the locations of tables, and gives access to them."""
+        return self.kind == "rest" and self.options.get(DELEGATION) != "none"
 
     @property
     def name(self) -> str:

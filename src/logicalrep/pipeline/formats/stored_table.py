@@ -299,6 +299,14 @@ class TableFormat(Protocol):
         except UnsupportedTableError as error:
             return error.table, error.description
 
+    def prepare(self, folder: str, table: TableSpec) -> None:
+        """Prepare a folder for the first files of a table; a repeated call does nothing.
+
+        Called before a load or a rename writes files into the folder. A catalog that owns its tables chooses their
+        location now, and readers find a table without rows until the load ends.
+        """
+        return
+
     def replace(self, folder: str, new: NewTable, previous: StoredTable | None) -> StoredTable:
         """Create a table, or replace all rows, columns and properties of the previous table, in one commit.
 

@@ -96,6 +96,7 @@ def replaced_companion(
     table = replace(new.table, skipped=() if previous is None else previous.table.skipped)
     if previous is not None:
         table = table.with_texts_like(previous.table)
+    tables.prepare(own, table)
     try:
         if table.companion == "history":
             position = position_of(loaded)

@@ -156,7 +156,7 @@ class SnapshotCopy:
             renewal: restarts the session of the slot that reads the tables' changes; None without such a slot.
         """
         self._settings = context.settings
-        self._storage = context.storage
+        self._storage, self._tables = context.storage, context.tables
         self._publications = (context.identity.publication,)
         self._engine = context.engine
         self._observer = context.observer
@@ -286,6 +286,7 @@ class SnapshotCopy:
                     )
                 table = with_file_partitions_of(catalog_table.table, request.last_spec)
                 refuse_unloadable(replace(catalog_table, table=table), request.numbers)
+                self._tables.prepare(request.folder, table)
                 condition = None
                 copied: Sequence[int] | None = None
                 part: RequestedPart | LostPartitions | None = None

@@ -231,7 +231,7 @@ def follow(
             observer.on_event(StepStarted("reading the catalog"))
             context = RunContext(
                 settings=settings,
-                storage=storage,
+                storage=tables.storage,
                 tables=tables,
                 identity=identity,
                 observer=observer,

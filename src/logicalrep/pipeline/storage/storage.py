@@ -105,6 +105,8 @@ class Storage:
     """Options of the object store, in addition to its usual environment variables; never shown."""
     limits: Limits = field(default=Limits(), repr=False)
     """The limits of the run that uses the storage."""
+    credentials: Callable[[], Any] | None = field(default=None, repr=False)
+    """Returns credentials that expire, as obstore's credential providers do; None for the options' credentials."""
 
     def __post_init__(self) -> None:
         if self.is_local:
@@ -129,7 +131,7 @@ class Storage:
         object.__setattr__(self, "storage_options", options)
 
     def __reduce__(self) -> tuple[type[Storage], tuple[object, ...]]:
-        return type(self), (self.uri, self.storage_options, self.limits)
+        return type(self), (self.uri, self.storage_options, self.limits, self.credentials)
 
     @property
     def is_local(self) -> bool:
@@ -140,6 +142,19 @@ class Storage:
         """Return the URI, percent-encoded, or the local path of a relative path."""
         path = self._checked(path)
         return f"{self.uri}/{path if self.is_local else quote(path)}"
+
+    def location(self, path: str) -> str:
+        """Return the location of a path in Iceberg's metadata: the URI, not percent-encoded, or the local path."""
+        return f"{self.uri}/{path}"
+
+    def path_of(self, location: str) -> str:
+        """Return the path of a location in Iceberg's metadata. Raises ValueError for a location elsewhere."""
+        plain = location.removeprefix("file://") if self.is_local else location
+        if not plain.startswith(f"{self.uri}/"):
+            raise ValueError(
+                f"{location} is not below {self.uri}: the destination was moved, or another program wrote the location"
+            )
+        return below(plain.removeprefix(f"{self.uri}/"))
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
         """Return a file's content; None if the file does not exist.
@@ -270,7 +285,7 @@ class Storage:
         if self.is_local:
             return LocalFiles(Path(self.uri))
         try:
-            return StoreFiles(self.uri, self.storage_options, self.limits)
+            return StoreFiles(self.uri, self.storage_options, self.limits, self.credentials)
         except (OSError, BaseError, ValueError) as error:
             raise InvalidDestinationError(
                 f"{self.uri} is not a destination for tables: {self._description(error)}"

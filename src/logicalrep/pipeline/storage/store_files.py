@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Any
@@ -38,8 +38,10 @@ class StoreFiles:
     The store's client retries failed requests, and a store's requests are atomic and durable.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, str], limits: Limits) -> None:
-        """Take the store's URI with a folder, its options, and the limits of the run.
+    def __init__(
+        self, uri: str, options: Mapping[str, str], limits: Limits, credentials: Callable[[], Any] | None = None
+    ) -> None:
+        """Take the store's URI with a folder, its options, the limits of the run, and a provider of credentials.
 
         Raises the errors of the store's library for an invalid URI or option.
         """
@@ -48,7 +50,9 @@ class StoreFiles:
         client_names = {name: match[1] for name in options if (match := _CLIENT_OPTION.fullmatch(name))}
         config = {name: value for name, value in options.items() if name not in client_names}
         client = {short: options[name] for name, short in client_names.items()}
-        self._store = from_url(uri, config=config, client_options=client, retry_config=retries)  # type: ignore[call-overload]
+        self._store = from_url(  # type: ignore[call-overload]
+            uri, config=config, client_options=client, retry_config=retries, credential_provider=credentials
+        )
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
         try:

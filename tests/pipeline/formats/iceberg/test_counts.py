@@ -11,7 +11,6 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.snapshots import Operation
 
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
-from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.schema.field_ids import field_id
@@ -41,7 +40,7 @@ def test_every_column_has_counts(tmp_path: Path, first_day: int) -> None:
     new = NewTable(spec, files, Position(APP, Lsn(1)), load="x", keep_hours=24)
     tables = table_format(storage, "iceberg")
     stored = tables.replace("public/t", new, None)
-    (manifest,) = read_manifests(storage, path_of(storage, snapshot_of(tmp_path).manifest_list))
+    (manifest,) = read_manifests(storage, storage.path_of(snapshot_of(tmp_path).manifest_list))
     counted = manifest.entries[0].data_file
     nulls = {field_id(field): array.null_count for field, array in zip(schema, arrays, strict=True)}
     assert counted.value_counts == dict.fromkeys(nulls, 3)
@@ -61,7 +60,7 @@ def test_every_column_has_counts(tmp_path: Path, first_day: int) -> None:
     snapshot = snapshot_of(tmp_path)
     assert snapshot.summary is not None
     assert snapshot.summary.operation == Operation.REPLACE
-    (manifest,) = read_manifests(storage, path_of(storage, snapshot.manifest_list))
+    (manifest,) = read_manifests(storage, storage.path_of(snapshot.manifest_list))
     counted = manifest.entries[0].data_file
     nulls[field_id(wider.stored.field("last"))] = 3
     assert counted.value_counts == dict.fromkeys(nulls, 3)

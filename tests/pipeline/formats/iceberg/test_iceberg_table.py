@@ -18,7 +18,6 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.formats import removed_files
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
-from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
@@ -133,7 +132,7 @@ def test_marked_rows_are_positions_in_one_small_file_of_a_commit(tmp_path: Path)
     assert stored.files[data].live_rows == 85
     (manifest,) = (
         manifest_file
-        for manifest_file in read_manifests(storage, path_of(storage, snapshot_of(tmp_path).manifest_list))
+        for manifest_file in read_manifests(storage, storage.path_of(snapshot_of(tmp_path).manifest_list))
         if manifest_file.is_of_deletes
     )
     # The last commit's file has the deletes of earlier commits too.

@@ -15,7 +15,6 @@ from logicalrep.pipeline.formats.iceberg.manifests import (
     manifest_data_file,
     read_manifests,
 )
-from logicalrep.pipeline.formats.iceberg.memory_files import location, path_of
 from logicalrep.pipeline.formats.iceberg.position_deletes import read_deletes, write_deletes
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, is_own_name
@@ -57,7 +56,7 @@ class Content:
     def of(cls, storage: Storage, folder: str, manifests: list[Manifest], table: TableSpec) -> Content:
         entries = [entry for manifest in manifests if not manifest.is_of_deletes for entry in manifest.entries]
         delete_entries = [entry for manifest in manifests if manifest.is_of_deletes for entry in manifest.entries]
-        by_path = {path_of(storage, entry.data_file.file_path): entry for entry in entries}
+        by_path = {storage.path_of(entry.data_file.file_path): entry for entry in entries}
         deleted = read_deletes(storage, delete_entries, by_path)
         files, sources, start = {}, {}, f"{folder}/"
         for path, entry in by_path.items():
@@ -75,13 +74,13 @@ class Content:
         start = f"{folder}/"
         sizes = {path: file.size for path, file in self.files.items()}
         for manifest in self.manifests:
-            sizes[path_of(storage, manifest.file.manifest_path).removeprefix(start)] = manifest.file.manifest_length
+            sizes[storage.path_of(manifest.file.manifest_path).removeprefix(start)] = manifest.file.manifest_length
             for entry in manifest.entries if manifest.is_of_deletes else ():
                 file = entry.data_file
-                sizes[path_of(storage, file.file_path).removeprefix(start)] = file.file_size_in_bytes
+                sizes[storage.path_of(file.file_path).removeprefix(start)] = file.file_size_in_bytes
         snapshot = None if metadata is None else metadata.current_snapshot()
         if snapshot is not None:
-            sizes[path_of(storage, snapshot.manifest_list).removeprefix(start)] = 0
+            sizes[storage.path_of(snapshot.manifest_list).removeprefix(start)] = 0
         return sizes
 
     def write_changes(
@@ -113,14 +112,14 @@ class Content:
         deletes = []
         for of_partition in by_partition.values():
             deletes.append(write_deletes(storage, folder, of_partition, writer.spec_id))
-            source = frozenset((path_of(storage, deletes[-1].file_path).removeprefix(f"{folder}/"),))
+            source = frozenset((storage.path_of(deletes[-1].file_path).removeprefix(f"{folder}/"),))
             sources |= {file.path: source for file in of_partition}
-        needed = {location(storage, f"{folder}/{path}") for paths in sources.values() for path in paths}
+        needed = {storage.location(f"{folder}/{path}") for paths in sources.values() for path in paths}
         data = [manifest for manifest in self.manifests if not manifest.is_of_deletes]
         of_deletes = [manifest for manifest in self.manifests if manifest.is_of_deletes]
         surplus = {entry.data_file.file_path for manifest in of_deletes for entry in manifest.entries} - needed
         described = [manifest_data_file(storage, folder, table, file, writer.spec_id) for file in new]
-        names = {location(storage, f"{folder}/{path}") for path in removed_paths}
+        names = {storage.location(f"{folder}/{path}") for path in removed_paths}
         manifests = [
             *writer.write_changes(data, described, names, of_deletes=False),
             *writer.write_changes(of_deletes, deletes, surplus, of_deletes=True),

@@ -14,17 +14,23 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableUpdate, update_table_metadata
 
 from logicalrep.pipeline.formats.iceberg.foreign_commits import change_between, writer_of
-from logicalrep.pipeline.formats.iceberg.memory_files import location
-from logicalrep.pipeline.formats.iceberg.metadata import metadata_path, next_time, read_metadata
+from logicalrep.pipeline.formats.iceberg.metadata import (
+    metadata_path,
+    new_metadata,
+    next_time,
+    read_metadata,
+    retention_properties,
+)
 from logicalrep.pipeline.formats.iceberg.old_versions import store_old_versions
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 
 _FILE = re.compile(r"v(\d+)\.metadata\.json")
@@ -74,6 +80,12 @@ class FolderVersions(MetadataVersions):
     def commit_of(self, version: MetadataVersion) -> str | None:
         return f"{version.metadata.last_updated_ms}-{version.metadata.current_snapshot_id}"
 
+    def start(self, table: TableSpec, properties: Mapping[str, str]) -> TableMetadata:
+        return new_metadata(self._storage, self._folder, table, properties)
+
+    def retention(self, hours: float) -> dict[str, str]:
+        return retention_properties(hours, self._storage.limits)
+
     def commit(
         self,
         last: MetadataVersion | None,
@@ -82,7 +94,7 @@ class FolderVersions(MetadataVersions):
         snapshot_id: int | None,
     ) -> MetadataVersion | None:
         number = 1 if last is None else last.number + 1
-        earlier = None if last is None else location(self._storage, last.name)
+        earlier = None if last is None else self._storage.location(last.name)
         after = update_table_metadata(start, tuple(updates), metadata_location=earlier)
         if snapshot_id is None:
             # pyiceberg takes the clock's time, whatever the time of the last commit.
@@ -104,7 +116,7 @@ class FolderVersions(MetadataVersions):
         """Delete a version that was created after later versions, unless the next version follows from it."""
         next_version = self._read(version.number + 1)
         log = [] if next_version is None else next_version.metadata.metadata_log
-        uri, written = location(self._storage, version.name), version.metadata.last_updated_ms
+        uri, written = self._storage.location(version.name), version.metadata.last_updated_ms
         if (uri, written) not in [(entry.metadata_file, entry.timestamp_ms) for entry in log]:
             self._storage.delete(version.name)
 

@@ -21,7 +21,6 @@ from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, 
 
 from logicalrep.pipeline.formats.iceberg.content import Content
 from logicalrep.pipeline.formats.iceberg.manifests import ManifestWriter
-from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.iceberg.metadata import (
     APPLIED,
     FORMAT_VERSION,
@@ -35,8 +34,6 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     count_of_files,
     format_change,
     is_clock_behind,
-    new_metadata,
-    retention_properties,
     schema_updates,
     snapshot_updates,
 )
@@ -65,9 +62,6 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError, decoding
 from logicalrep_runtime.scalars import Lsn
-
-PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
-"""The property with the number of earlier metadata versions that stay."""
 
 
 class IcebergTable(StoredTable):
@@ -145,7 +139,7 @@ class IcebergTable(StoredTable):
             # replicate's first commit of a table has a snapshot.
             raise DamagedError(f"{self.storage.uri_of(self.folder)} has no snapshot: another program removed its rows")
         with self._decoding(version):
-            listed, data_files = path_of(self.storage, snapshot.manifest_list), count_of_files(snapshot)
+            listed, data_files = self.storage.path_of(snapshot.manifest_list), count_of_files(snapshot)
         return Content.read(self.storage, self.folder, listed, table, data_files)
 
     def _decoding(self, version: MetadataVersion) -> AbstractContextManager[None]:
@@ -206,8 +200,7 @@ class IcebergTable(StoredTable):
         old = list(replaced.files.values())
         stays = replaced.files.keys() & {file.path for file in new.files}
         files, old = ([file for file in table_files if file.path not in stays] for table_files in (new.files, old))
-        properties = {LOAD: new.load, **retention_properties(new.keep_hours)}
-        properties[PREVIOUS_VERSIONS] = str(storage.limits.metadata_versions)
+        properties = {LOAD: new.load, **replaced._versions.retention(new.keep_hours)}
         # The reason of a stop ends with the load.
         replaced._write(
             files,
@@ -265,7 +258,7 @@ class IcebergTable(StoredTable):
 
     def set_retention(self, hours: float) -> None:
         self._keep_hours = hours
-        self._write_properties(retention_properties(hours))
+        self._write_properties(self._versions.retention(hours))
 
     def _write_properties(self, properties: Mapping[str, str]) -> None:
         assert self._last is not None
@@ -295,7 +288,7 @@ class IcebergTable(StoredTable):
         if last is None or last.metadata.format_version != FORMAT_VERSION:
             # No update lowers a format version, so a table of another program's format is replaced by a new table.
             other_properties = {} if last is None else last.metadata.properties
-            start = new_metadata(self.storage, self.folder, described, other_properties)
+            start = self._versions.start(described, other_properties)
         else:
             start = last.metadata
         expired = set() if last is None else expired_snapshots(start, expired_until, self._keep_hours, most)

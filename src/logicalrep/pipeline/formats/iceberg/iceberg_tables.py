@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError
 
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, connect
+from logicalrep.pipeline.formats.iceberg.catalogs.owned_versions import DESTINATION, FOLDER, OwnedVersions
 from logicalrep.pipeline.formats.iceberg.folder_versions import FolderVersions
 from logicalrep.pipeline.formats.iceberg.iceberg_table import IcebergTable
+from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersions
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, TableFormat
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.storage.placed import PlacedStorage
 from logicalrep.pipeline.storage.storage import Storage
 
 _METADATA = re.compile(r"(.+)/metadata/[^/]*\.metadata\.json")
@@ -29,12 +35,12 @@ class IcebergTables(TableFormat):
     storage: Storage
     versions: Callable[[str], MetadataVersions]
     """Returns the metadata versions of the table in a folder."""
-    remove_entry: Callable[[str], None] = lambda folder: None
+    remove_entry: Callable[[str], None]
     """Removes the catalog's entry of the table in a folder."""
 
     @classmethod
     def in_folders(cls, storage: Storage) -> IcebergTables:
-        return cls(storage, lambda folder: FolderVersions(storage, folder))
+        return cls(storage, lambda folder: FolderVersions(storage, folder), lambda folder: None)
 
     @classmethod
     def in_catalog(cls, storage: Storage, settings: CatalogSettings, *, creates: bool = False) -> IcebergTables:
@@ -49,11 +55,17 @@ class IcebergTables(TableFormat):
 
         def drop_entry(folder: str) -> None:
             with suppress(NoSuchTableError):
-                catalog.drop_table(catalog_name(folder))
+                # A catalog that owns a table deletes the table's files.
+                (catalog.purge_table if settings.owns_tables else catalog.drop_table)(catalog_name(folder))
 
         def remove_entry(folder: str) -> None:
             ask(settings, lambda: drop_entry(folder))
 
+        if settings.owns_tables:
+            placed = PlacedStorage(storage.uri, storage.storage_options, storage.limits)
+            catalog.files = StorageFiles(placed)
+            versions = partial(OwnedVersions, settings, catalog, placed)
+            return OwnedTables(placed, versions, remove_entry, settings, catalog)
         return cls(storage, lambda folder: CatalogVersions(settings, catalog, storage, folder), remove_entry)
 
     def open(self, folder: str, version: int | None = None) -> StoredTable | None:
@@ -77,3 +89,38 @@ class IcebergTables(TableFormat):
 
     def find_folders(self) -> set[str]:
         return {match[1] for path in self.storage.list("") if (match := _METADATA.fullmatch(path))}
+
+
+@dataclass(frozen=True)
+class OwnedTables(IcebergTables):
+    """The tables of a destination in a catalog that owns them. Use `IcebergTables.in_catalog` to create an instance."""
+
+    storage: PlacedStorage
+    versions: Callable[[str], OwnedVersions]
+    settings: CatalogSettings
+    catalog: Catalog
+
+    def prepare(self, folder: str, table: TableSpec) -> None:
+        self.versions(folder).prepare(table)
+
+    def is_own(self, folder: str) -> bool:
+        # A load that did not end leaves a table without rows.
+        self.versions(folder).find()
+        return folder in self.storage.places
+
+    def remove(self, folder: str) -> None:
+        if self.is_own(folder):
+            self.remove_entry(folder)
+        for path in self.storage.list_own(folder):
+            self.storage.delete(path)
+
+    def find_folders(self) -> set[str]:
+        return set(ask(self.settings, lambda: list(self._find_folders())))
+
+    def _find_folders(self) -> Iterator[str]:
+        for namespace in self.catalog.list_namespaces():
+            for name in self.catalog.list_tables(namespace):
+                with suppress(NoSuchTableError, NoSuchIcebergTableError):
+                    properties = self.catalog.load_table(name).metadata.properties
+                    if properties.get(DESTINATION) == self.storage.uri and FOLDER in properties:
+                        yield properties[FOLDER]

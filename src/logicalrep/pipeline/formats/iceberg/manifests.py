@@ -34,7 +34,7 @@ from pyiceberg.typedef import Record
 
 from logicalrep.pipeline.formats.iceberg.avro_files import check_avro
 from logicalrep.pipeline.formats.iceberg.bounds import to_bounds
-from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles, location, path_of
+from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles
 from logicalrep.pipeline.formats.iceberg.metadata import next_sequence_number
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, is_own_name
@@ -73,14 +73,14 @@ def read_manifests(storage: Storage, manifest_list: str | None, data_files: int 
         return []
     files, most_bytes = StorageFiles(storage), storage.limits.json_bytes
     with storage.decoding(manifest_list):
-        list_file = files.new_input(location(storage, manifest_list))
+        list_file = files.new_input(storage.location(manifest_list))
         listed_count = check_avro(list_file, most_bytes)
         listed = list(read_manifest_list(list_file))
         of_data = [file for file in listed if file.content == ManifestContent.DATA]
         count = sum((file.added_files_count or 0) + (file.existing_files_count or 0) for file in of_data)
         if len(listed) != listed_count or data_files not in (None, count):
             raise ValueError("it lacks manifests, or has too many")
-        paths = [path_of(storage, file.manifest_path) for file in listed]
+        paths = [storage.path_of(file.manifest_path) for file in listed]
     return [_read_manifest(storage, file, path) for file, path in zip(listed, paths, strict=True)]
 
 
@@ -105,7 +105,7 @@ def manifest_data_file(
 ) -> ManifestDataFile:
     return ManifestDataFile.from_args(
         content=DataFileContent.DATA,
-        file_path=location(storage, f"{folder}/{file.path}"),
+        file_path=storage.location(f"{folder}/{file.path}"),
         file_format=FileFormat.PARQUET,
         partition=Record(*file.partition),
         record_count=file.rows,
@@ -218,7 +218,7 @@ class ManifestWriter:
     def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, of_deletes: bool) -> Manifest:
         path = f"{self.folder}/{uuid.uuid4()}-m.avro"
         written, kind = (
-            FileToMemory(location(self.storage, path)),
+            FileToMemory(self.storage.location(path)),
             _DeleteManifestWriter if of_deletes else ManifestWriterV2,
         )
         with kind(spec, self._schema_of(spec), written, self.snapshot_id, _CODEC) as writer:
@@ -246,7 +246,7 @@ class ManifestWriter:
     def write_list(self, manifests: Sequence[Manifest], parent: int | None) -> str:
         """Write the snapshot's manifest list; return the path at the destination."""
         path = f"{self.folder}/snap-{self.snapshot_id}-{uuid.uuid4()}.avro"
-        written = FileToMemory(location(self.storage, path))
+        written = FileToMemory(self.storage.location(path))
         with ManifestListWriterV2(written, self.snapshot_id, parent, self.sequence_number, _CODEC) as writer:
             if manifests:
                 writer.add_manifests([manifest.file for manifest in manifests])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
-from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
+from logicalrep.pipeline.storage.storage import DamagedError, Storage
 
 ZIPPED = ".gz.metadata.json"
 """The suffix of metadata files that are compressed by gzip."""
@@ -24,21 +24,6 @@ def unzipped(data: bytes, most_bytes: int) -> bytes:
     if not unpacker.eof:
         raise ValueError(f"its compressed data is truncated, or has more than {most_bytes} bytes")
     return text
-
-
-def location(storage: Storage, path: str) -> str:
-    """Return the location in metadata of a path at a destination: the URI, not percent-encoded, or the local path."""
-    return f"{storage.uri}/{path}"
-
-
-def path_of(storage: Storage, uri: str) -> str:
-    """Return the path at a destination of a location in metadata. Raises ValueError for a location elsewhere."""
-    plain = uri.removeprefix("file://") if storage.is_local else uri
-    if not plain.startswith(f"{storage.uri}/"):
-        raise ValueError(
-            f"{uri} is not below {storage.uri}: the destination was moved, or another program wrote the location"
-        )
-    return below(plain.removeprefix(f"{storage.uri}/"))
 
 
 class FileToMemory(OutputFile):
@@ -108,7 +93,7 @@ class StorageFiles(FileIO):
         self._storage = storage
 
     def new_input(self, location: str) -> InputFile:
-        path = path_of(self._storage, location)
+        path = self._storage.path_of(location)
         data = self._storage.read(path, self._storage.limits.json_bytes)
         if data is None:
             raise DamagedError(f"{self._storage.uri_of(path)} does not exist")

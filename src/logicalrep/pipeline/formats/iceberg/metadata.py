@@ -22,9 +22,10 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from logicalrep.pipeline.formats.iceberg.memory_files import ZIPPED, location, unzipped
+from logicalrep.pipeline.formats.iceberg.memory_files import ZIPPED, unzipped
 from logicalrep.pipeline.formats.iceberg.partitions import partition_spec
 from logicalrep.pipeline.formats.stored_table import Position
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.field_ids import file_schema
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
@@ -38,6 +39,8 @@ SNAPSHOT = "logicalrep.snapshot"
 """The property of a table in a catalog with the id of replicate's last snapshot, which a service may remove."""
 FORMAT_VERSION = 2
 """The version of Iceberg's format that replicate reads and writes."""
+_PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
+"""The property with the number of earlier metadata versions that stay."""
 _COUNT = "total-data-files"
 """The property of a summary with the number of all data files."""
 
@@ -79,7 +82,7 @@ def format_change(metadata: TableMetadata) -> str | None:
 def new_metadata(storage: Storage, folder: str, table: TableSpec, properties: Mapping[str, str]) -> TableMetadata:
     schema, spec = iceberg_schema(table, 0), partition_spec(table, [], 0)
     values: dict[str, Any] = {
-        "location": location(storage, folder),
+        "location": storage.location(folder),
         "schemas": [schema],
         "last-column-id": schema.highest_field_id,
         "current-schema-id": 0,
@@ -127,7 +130,7 @@ def snapshot_updates(
         "parent-snapshot-id": metadata.current_snapshot_id,
         "sequence-number": next_sequence_number(metadata),
         "timestamp-ms": next_time(metadata),
-        "manifest-list": location(storage, manifest_list),
+        "manifest-list": storage.location(manifest_list),
         "summary": summary,
         "schema-id": schema_id,
     }
@@ -160,8 +163,12 @@ def next_sequence_number(metadata: TableMetadata) -> int:
     return metadata.last_sequence_number + 1
 
 
-def retention_properties(hours: float) -> dict[str, str]:
-    return {"history.expire.max-snapshot-age-ms": str(int(hours * 3_600_000)), "gc.enabled": "false"}
+def retention_properties(hours: float, limits: Limits) -> dict[str, str]:
+    return {
+        "history.expire.max-snapshot-age-ms": str(int(hours * 3_600_000)),
+        "gc.enabled": "false",
+        _PREVIOUS_VERSIONS: str(limits.metadata_versions),
+    }
 
 
 def count_of_files(snapshot: Snapshot) -> int | None:

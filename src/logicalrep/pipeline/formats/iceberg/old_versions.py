@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -36,7 +35,7 @@ class OldVersion:
         snapshot, table = version.metadata.current_snapshot(), version.metadata.properties.get(TABLE)
         if snapshot is None or table is None:
             return None
-        path = path_of(storage, snapshot.manifest_list).removeprefix(f"{folder}/")
+        path = storage.path_of(snapshot.manifest_list).removeprefix(f"{folder}/")
         return cls(version.number, version.metadata.last_updated_ms / 1000, path, table)
 
 

@@ -18,7 +18,6 @@ from pyiceberg.manifest import DataFile as ManifestDataFile
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry
 from pyiceberg.typedef import Record
 
-from logicalrep.pipeline.formats.iceberg.memory_files import location, path_of
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.storage import Storage
@@ -34,7 +33,7 @@ _SCHEMA = pa.schema(
 
 
 def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec_id: int) -> ManifestDataFile:
-    rows = {location(storage, f"{folder}/{file.path}"): _numbers(storage, folder, file) for file in files}
+    rows = {storage.location(f"{folder}/{file.path}"): _numbers(storage, folder, file) for file in files}
     names = sorted(rows)
     paths = pa.array(names).take(pa.array(np.repeat(np.arange(len(names)), [len(rows[uri]) for uri in names])))
     positions = np.concatenate([rows[uri] for uri in names])
@@ -45,7 +44,7 @@ def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec
     storage.write(path, data)
     return ManifestDataFile.from_args(
         content=DataFileContent.POSITION_DELETES,
-        file_path=location(storage, path),
+        file_path=storage.location(path),
         file_format=FileFormat.PARQUET,
         partition=Record(*files[0].partition),
         record_count=len(positions),
@@ -85,7 +84,7 @@ def read_deletes(
     """
     deleted: dict[str, Deleted] = {}
     for entry in sorted(entries, key=lambda entry: entry.sequence_number or 0):
-        source = path_of(storage, entry.data_file.file_path)
+        source = storage.path_of(entry.data_file.file_path)
         for path, positions in _read_positions(storage, source, entry, data).items():
             previous = deleted.get(path, Deleted(np.zeros(0, np.int64), frozenset()))
             all_positions = np.union1d(previous.rows, positions)
@@ -109,7 +108,7 @@ def _read_positions(
         # Few bytes may have many rows, of which each batch leaves at most the rows of the data files.
         for batch in parquet.batches(["file_path", "pos"]):
             for uri in pc.unique(batch["file_path"]).to_pylist():
-                path = path_of(storage, uri)
+                path = storage.path_of(uri)
                 target = data.get(path)
                 if target is None or (target.sequence_number or 0) > (entry.sequence_number or 0):
                     continue

@@ -19,7 +19,6 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemovePartitionStatisticsUpdate, RemoveSnapshotsUpdate, TableUpdate
 
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
-from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.iceberg.metadata import SNAPSHOT, WRITER
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep_runtime.errors import LogicalRepError
@@ -191,7 +190,7 @@ class ProtectedFiles:
         if snapshot.snapshot_id in read:
             return read[snapshot.snapshot_id]
         uris = [snapshot.manifest_list]
-        for manifest in read_manifests(self._storage, path_of(self._storage, snapshot.manifest_list)):
+        for manifest in read_manifests(self._storage, self._storage.path_of(snapshot.manifest_list)):
             uris += [manifest.file.manifest_path, *(entry.data_file.file_path for entry in manifest.entries)]
         return frozenset(self._paths(uris))
 
@@ -199,7 +198,7 @@ class ProtectedFiles:
         """Yield the paths within the table's folder: replicate never deletes files elsewhere."""
         for uri in uris:
             try:
-                path = path_of(self._storage, uri)
+                path = self._storage.path_of(uri)
             except (ValueError, LogicalRepError):
                 continue
             if path.startswith(f"{self._folder}/"):

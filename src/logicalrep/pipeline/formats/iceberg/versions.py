@@ -6,12 +6,14 @@ a commit; each implementation makes the metadata the last version in its own way
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableUpdate
+
+from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,15 @@ class MetadataVersions(Protocol):
         Called to open a table. The last version is current when the method returns. An older version is readable at
         least until `maintain` removes it.
         """
+
+    def start(self, table: TableSpec, properties: Mapping[str, str]) -> TableMetadata:
+        """Return the metadata of a table without a version, for the first commit.
+
+        In a catalog that owns its tables, the table exists in the catalog already, or is created.
+        """
+
+    def retention(self, hours: float) -> dict[str, str]:
+        """Return the properties that let the upkeep of other programs respect the hours of old versions."""
 
     def commit_of(self, version: MetadataVersion) -> str | None:
         """Return the identity of a version's commit among all commits with its number; None without an identity.

@@ -110,7 +110,7 @@ def _postgresql() -> Iterator[tuple[CatalogSettings, None]]:
 def _rest(folder: Path) -> Iterator[tuple[CatalogSettings, RestServer]]:
     catalog = SqlCatalog("behind", uri=f"sqlite:///{folder}/behind.db")
     with RestServer(catalog).running() as server:
-        yield CatalogSettings(server.uri, {"token": "s3cret-token"}), server
+        yield CatalogSettings(server.uri, {"token": "s3cret-token", "access-delegation": "none"}), server
     catalog.engine.dispose()
 
 

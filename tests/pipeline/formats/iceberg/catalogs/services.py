@@ -7,6 +7,7 @@ import time
 import uuid
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, RemoveSnapshotsUpdate, SetSnapshotRefUpdate
@@ -17,7 +18,8 @@ NAME = "public.t"
 def compact(catalog: Catalog, operation: Operation = Operation.REPLACE) -> int:
     """Commit a snapshot with the same files, as a service that merges files does; return the snapshot's id."""
     table = catalog.load_table(NAME)
-    current = table.current_snapshot()
+    current, metadata = table.current_snapshot(), table.metadata
+    assert isinstance(metadata, TableMetadataV2)
     assert current is not None
     listed = f"{table.location()}/metadata/snap-{uuid.uuid4()}.avro"
     with table.io.new_input(current.manifest_list).open() as file, table.io.new_output(listed).create() as copy:
@@ -26,11 +28,11 @@ def compact(catalog: Catalog, operation: Operation = Operation.REPLACE) -> int:
         {
             "snapshot-id": secrets.randbits(62) + 1,
             "parent-snapshot-id": current.snapshot_id,
-            "sequence-number": table.metadata.last_sequence_number + 1,
-            "timestamp-ms": max(time.time_ns() // 1_000_000, table.metadata.last_updated_ms + 1),
+            "sequence-number": metadata.last_sequence_number + 1,
+            "timestamp-ms": max(time.time_ns() // 1_000_000, metadata.last_updated_ms + 1),
             "manifest-list": listed,
             "summary": Summary(operation),
-            "schema-id": table.metadata.current_schema_id,
+            "schema-id": metadata.current_schema_id,
         }
     )
     main = SetSnapshotRefUpdate.model_validate(

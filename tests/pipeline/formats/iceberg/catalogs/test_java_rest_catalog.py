@@ -32,6 +32,9 @@ from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
+OURS = {"access-delegation": "none"}
+"""The catalog leaves the locations to replicate."""
+
 pytestmark = pytest.mark.thorough
 
 _JARS = ROOT / "build/jars/rest-catalog"
@@ -89,9 +92,15 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_pat
     limits = Limits(small_file_bytes=1, marked_share=1, past_state_seconds=1e-6)
     db18.execute("CREATE TABLE lines (id int PRIMARY KEY, a text, b int)")
     db18.execute("INSERT INTO lines SELECT i, 'text ' || i, i FROM generate_series(1, 20) AS i")
-    lake, settings = tmp_path / "lake", CatalogSettings(uri)
+    lake, settings = tmp_path / "lake", CatalogSettings(uri, OURS)
     config = {"tables": {"lines": {"partition_by": "bucket(2, id)"}}}
-    options: dict[str, Any] = {"format": "iceberg", "catalog": uri, "write_mode": "merge-on-read", "config": config}
+    options: dict[str, Any] = {
+        "format": "iceberg",
+        "catalog": uri,
+        "catalog_options": OURS,
+        "write_mode": "merge-on-read",
+        "config": config,
+    }
     times: list[datetime] = []
     for statement in (
         "SELECT 1",
@@ -107,14 +116,14 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_pat
     expected = [(1, "text 1", "1.50"), (2, "text 2", "2.00"), (3, "text 3", "1.50")]
     assert [(number, name, str(c)) for number, name, c in rows_of(uri, "public.lines")] == expected
     assert len(rows_of(uri, "public.lines_history")) == 21
-    read = [logicalrep.read(lake, "lines", at, catalog=uri) for at in times]
+    read = [logicalrep.read(lake, "lines", at, catalog=uri, catalog_options=OURS) for at in times]
     assert [len(entry.arrow()) for entry in read] == [20, 3, 3, 3, 3, 3]
     assert [entry.schema.names[1:] for entry in (read[0], read[2], read[-1])] == [
         ["a", "b"],
         ["a", "b", "c"],
         ["name", "c"],
     ]
-    assert len(logicalrep.read(lake, "lines", catalog=uri).arrow()) == 3
+    assert len(logicalrep.read(lake, "lines", catalog=uri, catalog_options=OURS).arrow()) == 3
     connection, storage = ConnectionSettings(db18.dsn), Storage(str(lake), limits=limits)
     resync(connection, storage, ())
     replicate_once(db18, lake, limits=limits, history=True, **options)
@@ -124,7 +133,7 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_pat
 
 
 def test_a_second_writer_is_refused(tmp_path: Path, uri: str) -> None:
-    tables = IcebergTables.in_catalog(Storage(str(tmp_path / "lake")), CatalogSettings(uri))
+    tables = IcebergTables.in_catalog(Storage(str(tmp_path / "lake")), CatalogSettings(uri, OURS))
     stored = new_table(tables)
     other = tables.open("public/t")
     assert other is not None

@@ -8,7 +8,7 @@ the ancestors of the last snapshot: a service may merge files and remove snapsho
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -49,7 +49,7 @@ from pyiceberg.table.update import (
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, catalog_error, is_catalog_error
 from logicalrep.pipeline.formats.iceberg.foreign_commits import columns_of
-from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
+from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
 from logicalrep.pipeline.formats.iceberg.metadata import (
     SNAPSHOT,
     TABLE,
@@ -57,7 +57,9 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     WRITER,
     format_change,
     iceberg_schema,
+    new_metadata,
     read_metadata,
+    retention_properties,
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import store_old_versions
 from logicalrep.pipeline.formats.iceberg.partitions import has_current_spec
@@ -72,8 +74,19 @@ _ABSENT = "it is no longer in the catalog"
 _ROWS = "another program has changed its rows"
 
 
+@dataclass(frozen=True)
+class Creation:
+    """What a commit sends with the updates of the rows."""
+
+    table: Table
+    requirements: tuple[TableRequirement, ...]
+    updates: tuple[TableUpdate, ...] = ()
+
+
 class CatalogVersions(MetadataVersions):
     commits_snapshots = True
+    deletes_metadata = True
+    """Whether replicate, and not the catalog, deletes metadata that no reader needs."""
 
     def __init__(self, settings: CatalogSettings, catalog: Catalog, storage: Storage, folder: str) -> None:
         self._settings, self._catalog, self._storage, self._folder = settings, catalog, storage, folder
@@ -134,11 +147,7 @@ class CatalogVersions(MetadataVersions):
         return f"the table {'.'.join(self._name)} in the catalog {self._settings.shown}"
 
     def _take(self, table: Table) -> MetadataVersion:
-        if self._path(table.metadata.location) != self._folder:
-            raise ForeignTableError(
-                f"{self._shown} is at {table.metadata.location}, and not at {self._storage.uri}/{self._folder}: two "
-                "tables have one name there; rename a table, or use another catalog"
-            )
+        self._accept(table)
         self._table = table
         log = (entry.metadata_file for entry in table.metadata.metadata_log)
         paths = {path for uri in (table.metadata_location, *log) if (path := self._path(uri)) is not None}
@@ -146,9 +155,17 @@ class CatalogVersions(MetadataVersions):
         self._needed = paths
         return _version_of(table.metadata, self._shown)
 
+    def _accept(self, table: Table) -> None:
+        """Raise ForeignTableError for the table of another program or destination."""
+        if self._path(table.metadata.location) != self._folder:
+            raise ForeignTableError(
+                f"{self._shown} is at {table.metadata.location}, and not at {self._storage.uri}/{self._folder}: two "
+                "tables have one name there; rename a table, or use another catalog"
+            )
+
     def _path(self, uri: str) -> str | None:
         try:
-            return path_of(self._storage, uri.rstrip("/"))
+            return self._storage.path_of(uri.rstrip("/"))
         except (ValueError, LogicalRepError):
             return None
 
@@ -163,17 +180,18 @@ class CatalogVersions(MetadataVersions):
         updates: Sequence[TableUpdate],
         snapshot_id: int | None,
     ) -> MetadataVersion | None:
-        table, requirements = self._table, _requirements(start)
-        if last is not None and last.metadata.table_uuid != start.table_uuid:
+        table = self._table
+        is_replaced = last is not None and last.metadata.table_uuid != start.table_uuid
+        if is_replaced:
             # No commit lowers a format version.
             ask(self._settings, self._drop)
-            table = None
-        if last is None or table is None:
-            ask(self._settings, self._make_namespace)
-            table = Table(self._name, start, "", StorageFiles(self._storage), self._catalog)
-            requirements, updates = (AssertCreate(),), [*_creation_updates(start), *updates]
+        if last is None or table is None or is_replaced:
+            creation = self._create(start)
+        else:
+            creation = Creation(table, requirements_of(start))
+        table = creation.table
         try:
-            response = self._catalog.commit_table(table, requirements, tuple(updates))
+            response = self._catalog.commit_table(table, creation.requirements, (*creation.updates, *updates))
         except (CommitFailedException, TableAlreadyExistsError):
             return None
         except Exception as error:
@@ -196,6 +214,18 @@ class CatalogVersions(MetadataVersions):
         return self._take(
             Table(self._name, response.metadata, response.metadata_location, table.io, self._catalog, table.config)
         )
+
+    def start(self, table: TableSpec, properties: Mapping[str, str]) -> TableMetadata:
+        return new_metadata(self._storage, self._folder, table, properties)
+
+    def retention(self, hours: float) -> dict[str, str]:
+        return retention_properties(hours, self._storage.limits)
+
+    def _create(self, start: TableMetadata) -> Creation:
+        """Prepare the first commit of a table."""
+        ask(self._settings, self._make_namespace)
+        table = Table(self._name, start, "", StorageFiles(self._storage), self._catalog)
+        return Creation(table, (AssertCreate(),), tuple(_creation_updates(start)))
 
     def _drop(self) -> None:
         with suppress(NoSuchTableError):
@@ -270,7 +300,8 @@ class CatalogVersions(MetadataVersions):
         versions = (_version_of(metadata, path) for path in expired if (metadata := read_metadata(self._storage, path)))
         store_old_versions(self._storage, self._folder, filter(_is_own, versions), oldest)
         for path in expired:
-            self._storage.delete(path)
+            if self.deletes_metadata:
+                self._storage.delete(path)
             del self._stale[path]
 
 
@@ -289,7 +320,7 @@ def _is_own(version: MetadataVersion) -> bool:
     return current is not None and _writer_of(current) is not None and _number_of(current) == version.number
 
 
-def _requirements(start: TableMetadata) -> tuple[TableRequirement, ...]:
+def requirements_of(start: TableMetadata) -> tuple[TableRequirement, ...]:
     return (
         AssertTableUUID(uuid=start.table_uuid),
         AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": start.current_snapshot_id}),

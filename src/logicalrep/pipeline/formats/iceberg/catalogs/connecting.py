@@ -6,14 +6,14 @@ SQL catalogs and Glue leave the metadata files to their clients: replicate reads
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar, cast
 
 from psycopg.conninfo import make_conninfo
 from pyiceberg.catalog import Catalog, MetastoreCatalog
-from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest import RestCatalog, TableResponse
 from pyiceberg.exceptions import (
     BadRequestError,
     ForbiddenError,
@@ -23,15 +23,16 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.table import Table
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.utils.config import merge_config
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 
 from logicalrep.options.extras import find_missing, installing
-from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.catalog_settings import DELEGATION, CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.users_options import users_options
-from logicalrep.pipeline.formats.iceberg.memory_files import FileToStorage, StorageFiles, path_of
+from logicalrep.pipeline.formats.iceberg.memory_files import FileToStorage, StorageFiles
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.storage.storage import Storage, StorageError, first_line
 from logicalrep.postgres.silence import WatchedConnection
@@ -80,7 +81,7 @@ class CatalogFiles(FileIO):
         return StorageFiles(self._storage).new_input(location)
 
     def new_output(self, location: str) -> OutputFile:
-        return FileToStorage(location, self._storage, path_of(self._storage, location))
+        return FileToStorage(location, self._storage, self._storage.path_of(location))
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         raise NotImplementedError
@@ -92,7 +93,7 @@ def _storage(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
     return Storage(uri, dict(options))
 
 
-def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = False) -> Catalog:
+def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = False) -> CatalogOfFiles:
     """Connect to a catalog with tables of a destination.
 
     Args:
@@ -110,16 +111,25 @@ def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = Fals
         _DESTINATION: storage.uri,
         **{f"{_STORE_OPTION}{name}": value for name, value in storage.storage_options.items()},
     }
-    configured = cast("dict[str, str]", merge_config(users_options(settings), dict(properties)))
-    makers: dict[str, Callable[[], _CatalogOfFiles]] = {
+    configured = _configured(settings, properties)
+    makers: dict[str, Callable[[], CatalogOfFiles]] = {
         "sqlite": lambda: _connect_sql(settings, configured, creates=creates),
         "postgresql": lambda: _connect_sql(settings, configured, creates=creates),
-        "rest": lambda: _TimedRestCatalog(settings.name, **configured | {"uri": settings.uri}),
+        "rest": lambda: connect_rest(settings, properties),
         "glue": lambda: _connect_glue(settings, configured),
     }
     catalog = ask(settings, makers[settings.kind])
     catalog.files = CatalogFiles(properties)
     return catalog
+
+
+def connect_rest(settings: CatalogSettings, properties: Mapping[str, str] = EMPTY_DICT) -> _TimedRestCatalog:
+    configured = _configured(settings, properties or settings.library_options)
+    return _TimedRestCatalog(settings.name, **configured | {"uri": settings.uri})
+
+
+def _configured(settings: CatalogSettings, properties: Mapping[str, str]) -> dict[str, str]:
+    return cast("dict[str, str]", merge_config(users_options(settings), dict(properties)))
 
 
 def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
@@ -141,14 +151,14 @@ def is_catalog_error(error: BaseException) -> bool:
     return isinstance(error, OSError | UnicodeDecodeError) or type(error).__module__.partition(".")[0] in _LIBRARIES
 
 
-class _CatalogOfFiles(Catalog):
+class CatalogOfFiles(Catalog):
     """A catalog whose files are a destination's.
 
     pyiceberg would import and call classes named by a table's properties or by a REST service: anybody who can write to
     the destination could run code.
     """
 
-    files: FileIO
+    files: FileIO = StorageFiles(Storage(os.devnull))
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         if _CLASS_OF_LOCATIONS in properties:
@@ -164,17 +174,28 @@ class _TimedAdapter(HTTPAdapter):
         return super().send(request, *arguments, **named | {"timeout": (PATIENCE["connect"], PATIENCE["answer"])})
 
 
-class _TimedRestCatalog(_CatalogOfFiles, RestCatalog):
+class _TimedRestCatalog(CatalogOfFiles, RestCatalog):
     """A REST catalog with timeouts: its library would wait forever for a silent service."""
+
+    def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
+        table = super()._response_to_table(identifier_tuple, table_response)
+        # The library chooses credentials by the metadata's location, and keeps them from its callers.
+        location = f"{table_response.metadata.location.rstrip('/')}/"
+        vended = self._resolve_storage_credentials(table_response.storage_credentials, location)
+        table.config = {**table_response.config, **vended}
+        return table
 
     def _create_session(self) -> Session:
         session = super()._create_session()
+        if self.properties.get(DELEGATION) == "none":
+            # A catalog without credentials refuses requests that ask for credentials.
+            del session.headers["X-Iceberg-Access-Delegation"]
         for scheme in ("http://", "https://"):
             session.mount(scheme, _TimedAdapter())
         return session
 
 
-def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creates: bool) -> _CatalogOfFiles:
+def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creates: bool) -> CatalogOfFiles:
     _refuse_missing(settings, "sqlalchemy", "iceberg")
     # The other kinds of catalogs do not need this library.
     from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
@@ -184,7 +205,7 @@ def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creat
 
     already_exists = (OperationalError,) if settings.kind == "sqlite" else (IntegrityError, ProgrammingError)
 
-    class OwnSqlCatalog(_CatalogOfFiles, SqlCatalog):
+    class OwnSqlCatalog(CatalogOfFiles, SqlCatalog):
         """An SQL catalog with connections that give up a silent server and are closed after each operation."""
 
         def __init__(self, name: str, **properties: str) -> None:
@@ -237,14 +258,14 @@ def _conninfo(uri: str) -> str:
     )
 
 
-def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> _CatalogOfFiles:
+def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> CatalogOfFiles:
     _refuse_missing(settings, "boto3", "glue")
     # The other kinds of catalogs do not need these libraries.
     import botocore.config
     import botocore.session
     from pyiceberg.catalog.glue import GlueCatalog
 
-    class OwnGlueCatalog(_CatalogOfFiles, GlueCatalog):
+    class OwnGlueCatalog(CatalogOfFiles, GlueCatalog):
         """AWS Glue as a catalog."""
 
     session = botocore.session.Session()

@@ -1,0 +1,104 @@
+"""The versions of a table's metadata in a REST catalog that owns the table.
+
+The catalog chooses the location of the table, hands out credentials for it, and may merge its files and remove its
+snapshots. replicate creates the table before it writes the first file, because only then the location is certain; the
+first commit has the rows. The table's properties name the destination and the folder, not the location.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions, Creation, requirements_of
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, catalog_error, is_catalog_error
+from logicalrep.pipeline.formats.iceberg.catalogs.vended_credentials import placed
+from logicalrep.pipeline.formats.iceberg.metadata import FORMAT_VERSION, TABLE, format_change, iceberg_schema
+from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
+from logicalrep.pipeline.formats.stored_table import ForeignTableError
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.storage.placed import PlacedStorage
+from logicalrep.pipeline.storage.storage import DamagedError
+from logicalrep_runtime.errors import LogicalRepError
+
+DESTINATION, FOLDER = "logicalrep.destination", "logicalrep.folder"
+"""The properties with the destination and the folder of a table that replicate created in the catalog."""
+_UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_OWN_FILE = re.compile(
+    rf"(part|deletes)-[0-9a-f]{{32}}(-full)?\.parquet|metadata/({_UUID}-m|snap-[0-9]+-{_UUID})\.avro"
+)
+"""The names that replicate gives to files of tables."""
+
+
+class OwnedVersions(CatalogVersions):
+    deletes_metadata = False
+
+    def __init__(self, settings: CatalogSettings, catalog: Catalog, storage: PlacedStorage, folder: str) -> None:
+        super().__init__(settings, catalog, storage, folder)
+        self._placed = storage
+
+    def prepare(self, table: TableSpec) -> None:
+        """Create the table in the catalog without rows, unless the catalog has it."""
+        self.find()
+        if self._table is None:
+            ask(self._settings, self._make_namespace)
+            self._create_empty(table)
+
+    def _create_empty(self, table: TableSpec) -> None:
+        own = {DESTINATION: self._storage.uri, FOLDER: self._folder, "format-version": str(FORMAT_VERSION)}
+        try:
+            self._catalog.create_table(self._name, iceberg_schema(table, 0), properties=own)
+        except Exception as error:
+            if isinstance(error, LogicalRepError) or not is_catalog_error(error):
+                raise
+            # The answer may have been lost: the properties of an existing table are the proof.
+            self.find()
+            if self._table is None:
+                raise catalog_error(self._settings, error) from None
+            return
+        self.find()
+
+    def find(self, number: int | None = None) -> MetadataVersion | None:
+        version = super().find(number)
+        if version is None and number is None:
+            self._table = None
+        return None if version is not None and TABLE not in version.metadata.properties else version
+
+    def _accept(self, table: Table) -> None:
+        metadata = table.metadata
+        owner = metadata.properties.get(DESTINATION), metadata.properties.get(FOLDER)
+        if owner != (self._storage.uri, self._folder):
+            raise ForeignTableError(
+                f"{self._shown} is not the table {self._folder} of {self._storage.uri}: two tables have one name "
+                "there; rename a table, or use another catalog"
+            )
+        place = placed(self._settings, self._name, metadata.location.rstrip("/"), table.config, self._storage)
+        self._placed.place(self._folder, place)
+
+    def start(self, table: TableSpec, properties: Mapping[str, str]) -> TableMetadata:
+        if self._table is None:
+            self.prepare(table)
+        assert self._table is not None
+        metadata = self._table.metadata
+        if (change := format_change(metadata)) is not None:
+            raise DamagedError(f"{self._shown}: {change}; remove the table, so that replicate creates it again")
+        return metadata
+
+    def find_needed(self) -> set[str]:
+        # Files of the catalog, and of its services, are theirs: no metadata that replicate reads may name them.
+        start = f"{self._folder}/"
+        paths = {path.removeprefix(start) for path in self._storage.list(self._folder)}
+        return super().find_needed() | {path for path in paths if _OWN_FILE.fullmatch(path) is None}
+
+    def _create(self, start: TableMetadata) -> Creation:
+        assert self._table is not None
+        return Creation(self._table, requirements_of(start))
+
+    def retention(self, hours: float) -> dict[str, str]:
+        # The catalog's own settings decide how long snapshots and metadata stay.
+        return {}

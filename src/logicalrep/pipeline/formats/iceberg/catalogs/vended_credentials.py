@@ -1,0 +1,135 @@
+"""The credentials that a REST catalog hands out for a table's files, renewed before they expire.
+
+They exist in memory alone. Another process asks the catalog for its own. Source: "LoadTableResult" and
+"StorageCredential" in the OpenAPI document of Iceberg's REST catalogs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyiceberg.catalog import Catalog
+
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import (
+    CatalogError,
+    InvalidCatalogError,
+    ask,
+    connect_rest,
+)
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.storage.uris import is_folder
+
+_SHORT = 15 * 60.0
+"""The seconds after which credentials are renewed that name no expiry."""
+_EARLY = 5 * 60.0
+"""The seconds before the expiry from which credentials are renewed, as the store's client does."""
+_S3_OPTIONS = {"s3.endpoint": "aws_endpoint", "s3.region": "aws_region", "client.region": "aws_region"}
+_CLIENT = ("allow_http", "aws_allow_http", "proxy_url", "timeout", "connect_timeout")
+"""The options of `--storage-option` that a vended store needs too; none of them is a credential."""
+
+
+@dataclass(frozen=True)
+class VendedCredentials:
+    """A provider of a table's credentials for obstore."""
+
+    settings: CatalogSettings
+    name: tuple[str, str]
+    uri: str
+    """The location of the table."""
+
+    def __call__(self) -> dict[str, Any]:
+        credentials = credentials_in(_CONNECTIONS.config(self.settings, self.name), self.uri)
+        if credentials is None:
+            raise CatalogError(f"the catalog {self.settings.shown} no longer has credentials for {self.uri}")
+        return credentials
+
+
+@dataclass
+class _Connections:
+    """The connections of a process to catalogs, and the last answers about credentials."""
+
+    catalogs: dict[object, Catalog] = field(default_factory=dict)
+    configs: dict[object, Mapping[str, str]] = field(default_factory=dict)
+    turn: Any = field(default_factory=threading.Lock)
+
+    def config(self, settings: CatalogSettings, name: tuple[str, str]) -> Mapping[str, str]:
+        catalog_key = (settings.uri, *sorted(settings.options.items()))
+        key = (catalog_key, name)
+        with self.turn:
+            config = self.configs.get(key)
+            if config is None or _expiry(config, 0) < time.time() + _EARLY:
+                if catalog_key not in self.catalogs:
+                    self.catalogs[catalog_key] = ask(settings, lambda: connect_rest(settings))
+                catalog = self.catalogs[catalog_key]
+                config = self.configs[key] = ask(settings, lambda: catalog.load_table(name)).config
+        return config
+
+
+_CONNECTIONS = _Connections()
+
+
+def placed(
+    settings: CatalogSettings, name: tuple[str, str], uri: str, config: Mapping[str, str], to: Storage
+) -> Storage:
+    """Return the storage of a table's location.
+
+    Args:
+        settings: the catalog.
+        name: the table's name in the catalog.
+        uri: the location.
+        config: the configuration in the catalog's answer.
+        to: the destination, whose options reach the location if the catalog hands out no credentials.
+
+    Raises InvalidCatalogError if the catalog signs each request itself, or names a folder of this machine.
+    """
+    if config.get("s3.remote-signing-enabled") == "true":
+        raise InvalidCatalogError(
+            f"the catalog {settings.shown} signs each request to the store itself, which replicate does not support: "
+            "let the catalog vend credentials, or add --catalog-option access-delegation=none"
+        )
+    if is_folder(uri) and not to.is_local:
+        raise InvalidCatalogError(
+            f"the catalog {settings.shown} has the table {'.'.join(name)} in the folder {uri}: --to has to be a "
+            "folder too"
+        )
+    if credentials_in(config, uri) is None:
+        return Storage(uri, to.storage_options, to.limits)
+    options = {name: value for name, value in to.storage_options.items() if name in _CLIENT}
+    options |= {option: config[name] for name, option in _S3_OPTIONS.items() if name in config}
+    if config.get("s3.path-style-access") == "false":
+        options["aws_virtual_hosted_style_request"] = "true"
+    return Storage(uri, options, to.limits, VendedCredentials(settings, name, uri))
+
+
+def credentials_in(config: Mapping[str, str], uri: str) -> dict[str, Any] | None:
+    """Return the credentials in a table's configuration as obstore takes them; None without credentials."""
+    scheme, account = uri.partition("://")[0], (urlsplit(uri).hostname or "").partition(".")[0]
+    until = datetime.fromtimestamp(_expiry(config, time.time() + _SHORT), UTC)
+    if scheme in ("s3", "s3a") and "s3.access-key-id" in config:
+        return {
+            "access_key_id": config["s3.access-key-id"],
+            "secret_access_key": config["s3.secret-access-key"],
+            "token": config.get("s3.session-token"),
+            "expires_at": until,
+        }
+    if scheme == "gs" and "gcs.oauth2.token" in config:
+        return {"token": config["gcs.oauth2.token"], "expires_at": until}
+    if scheme in ("abfs", "abfss"):
+        tokens = [value for name, value in config.items() if name.startswith(f"adls.sas-token.{account}")]
+        if tokens:
+            return {"sas_token": tokens[0], "expires_at": until}
+    return None
+
+
+def _expiry(config: Mapping[str, str], default: float) -> float:
+    """Return the time of the expiry in seconds since 1970."""
+    names = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms")
+    times = [int(value) / 1000 for name, value in config.items() if name.startswith(names) and value.isdecimal()]
+    return min(times, default=default)

@@ -1,0 +1,206 @@
+"""Catalogs that own their tables: the catalog chooses the locations, and hands out the credentials."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
+
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import connect
+from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
+from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, Position, StoredTable
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.formats.iceberg.catalogs.owner_server import Fault, OwnerServer, Profile
+from tests.pipeline.formats.iceberg.catalogs.services import compact, expire_all
+from tests.pipeline.formats.iceberg.catalogs.tables import open_table
+from tests.pipeline.formats.iceberg.tables import insert
+from tests.pipeline.histories import table
+from tests.pipeline.stored import APP
+
+pytestmark = pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning")
+
+TABLE = "/namespaces/public/tables/t"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A catalog that owns tables, and a destination elsewhere."""
+
+    server: OwnerServer
+    storage: Storage
+
+    @property
+    def settings(self) -> CatalogSettings:
+        return CatalogSettings(self.server.uri)
+
+    def open(self) -> IcebergTables:
+        """Return the tables as another process sees them."""
+        return IcebergTables.in_catalog(self.storage, self.settings)
+
+    def new_table(self) -> StoredTable:
+        spec = table(("id",), TableSettings(format="iceberg"))
+        tables = self.open()
+        tables.prepare("public/t", spec)
+        new = NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24)
+        return tables.replace("public/t", new, tables.open("public/t"))
+
+    def ids(self) -> list[int]:
+        """Return the ids as a reader of the catalog has them."""
+        return sorted(self.open_as_reader().scan().to_arrow()["id"].to_pylist())
+
+    def open_as_reader(self) -> Table:
+        catalog = connect(self.settings, self.server.warehouse)
+        return catalog.load_table("public.t")
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[Owner]:
+    with OwnerServer(Storage(str(tmp_path / "warehouse"))).running() as server:
+        yield Owner(server, Storage(str(tmp_path / "lake")))
+
+
+def test_a_table_is_where_the_catalog_has_put_it(owner: Owner, tmp_path: Path) -> None:
+    stored = owner.new_table()
+    insert(stored, 1000, range(3))
+    assert owner.ids() == [0, 1, 2]
+    location = owner.open_as_reader().location()
+    assert location.startswith(f"{tmp_path}/warehouse/")
+    assert list(Path(location).glob("*.parquet"))
+    reopened = open_table(owner.open())
+    assert (reopened.version, reopened.applied(APP), reopened.files) == (stored.version, Lsn(1000), stored.files)
+    insert(reopened, 1001, range(3, 5))
+    for _ in range(3):
+        reopened.maintain(0)
+    assert owner.ids() == [0, 1, 2, 3, 4]
+    # replicate's own files stay at the destination.
+    assert {path.parent for path in (tmp_path / "lake").rglob("*") if path.is_file()} <= {tmp_path / "lake/public/t"}
+    assert not list(Path(location).glob("_*"))
+
+
+def test_upkeep_deletes_no_file_of_the_catalog_or_its_services(owner: Owner) -> None:
+    stored = owner.new_table()
+    insert(stored, 1000, range(3))
+    location = Path(owner.open_as_reader().location())
+    foreign_files = [
+        location / name for name in ("data/merged.parquet", "metadata/old.metadata.json", "metadata/x.stats")
+    ]
+    own_files = [location / f"part-{'0' * 32}.parquet", location / f"metadata/snap-1-{UUID(int=1)}.avro"]
+    for path in (*foreign_files, *own_files):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    for path in location.rglob("*"):
+        os.utime(path, (0, 0))
+    metadata = set(location.rglob("*.metadata.json"))
+    reopened = open_table(owner.open())
+    for _ in range(3):
+        reopened.maintain(0)
+    assert [path.exists() for path in foreign_files] == [True, True, True]
+    assert [path.exists() for path in own_files] == [False, False]
+    assert metadata <= set(location.rglob("*.metadata.json"))
+
+
+def test_a_load_that_did_not_end_leaves_a_table_that_the_next_load_uses(owner: Owner) -> None:
+    spec = table(("id",), TableSettings(format="iceberg"))
+    owner.open().prepare("public/t", spec)
+    location = owner.open_as_reader().location()
+    tables = owner.open()
+    assert tables.open("public/t") is None
+    stored = owner.new_table()
+    insert(stored, 1000, range(3))
+    assert owner.open_as_reader().location() == location
+    assert owner.ids() == [0, 1, 2]
+    tables.remove("public/t")
+    assert owner.server.tables == {}
+    assert not Path(location).exists() or not any(path.is_file() for path in Path(location).rglob("*"))
+
+
+def test_a_table_of_another_destination_is_refused(owner: Owner, tmp_path: Path) -> None:
+    insert(owner.new_table(), 1000, range(3))
+    other = Owner(owner.server, Storage(str(tmp_path / "other")))
+    with pytest.raises(ForeignTableError, match="two tables have one name there"):
+        other.new_table()
+    assert not other.open().find_folders()
+    assert owner.open().find_folders() == {"public/t"}
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_creation_without_an_answer_is_found(owner: Owner, status: int) -> None:
+    owner.server.faults.append(Fault("POST", "/tables", status, is_done=True))
+    insert(owner.new_table(), 1000, range(3))
+    assert owner.ids() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_refused_request_is_reported_and_may_be_repeated(owner: Owner, status: int) -> None:
+    for path in ("/namespaces", "/tables", TABLE):
+        owner.server.faults.append(Fault("POST", path, status, headers={"Retry-After": "1"}))
+        with pytest.raises(StorageError, match="the catalog") as refused:
+            owner.new_table()
+        assert refused.value.may_pass
+    insert(owner.new_table(), 1000, range(3))
+    assert owner.ids() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("status", [409, 500, 503])
+@pytest.mark.parametrize("expires", [False, True])
+def test_a_lost_answer_is_found_below_the_merge_of_a_service(owner: Owner, status: int, expires: bool) -> None:
+    stored = owner.new_table()
+
+    def serve() -> None:
+        compact(connect(owner.settings, owner.server.warehouse))
+        if expires:
+            expire_all(connect(owner.settings, owner.server.warehouse))
+
+    owner.server.faults.append(Fault("POST", TABLE, status, is_done=True, then=serve))
+    with pytest.raises(StorageError, match="the answer to an earlier commit was lost, but the commit exists"):
+        insert(stored, 1000, range(3))
+    assert stored.applied(APP) == Lsn(1000)
+    insert(stored, 1001, range(3, 5))
+    assert owner.ids() == [0, 1, 2, 3, 4]
+
+
+def test_rows_of_another_program_after_a_lost_answer_are_reported(owner: Owner) -> None:
+    stored = owner.new_table()
+
+    def append() -> None:
+        compact(connect(owner.settings, owner.server.warehouse), Operation.APPEND)
+
+    owner.server.faults.append(Fault("POST", TABLE, 503, is_done=True, then=append))
+    with pytest.raises(DamagedError, match="has changed its rows"):
+        insert(stored, 1000, range(3))
+
+
+def test_a_namespace_that_may_not_be_created_is_reported(owner: Owner) -> None:
+    owner.server.profile = Profile(may_create_namespaces=False)
+    with pytest.raises(StorageError, match="namespaces are not yours") as refused:
+        owner.new_table()
+    assert not refused.value.may_pass
+    owner.server.namespaces["public"] = {}
+    insert(owner.new_table(), 1000, range(3))
+    assert owner.ids() == [0, 1, 2]
+
+
+def test_forced_and_reserved_properties_do_not_stop_a_table(owner: Owner) -> None:
+    forced = {"write.object-storage.enabled": "true", "owner": "the catalog"}
+    reserved = ("delta.", "gc.", "history.", "write.", "commit.")
+    owner.server.profile = Profile(stages=False, forced=forced, reserved=reserved)
+    stored = owner.new_table()
+    stored.set_retention(48)
+    insert(stored, 1000, range(3))
+    stored.write_stopped("0/1: why")
+    reopened = open_table(owner.open())
+    assert reopened.foreign_change(-1) is None
+    insert(reopened, 1001, range(3, 5))
+    assert owner.ids() == [0, 1, 2, 3, 4]
+    properties = owner.open_as_reader().properties
+    assert forced.items() <= properties.items()
+    assert {name for name in properties if not name.startswith("logicalrep.")} <= forced.keys() | {"format-version"}

@@ -1,0 +1,140 @@
+"""Credentials that a catalog hands out: replicate, its engines and readers renew them, and write them nowhere."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logicalrep
+from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import InvalidCatalogError
+from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
+from logicalrep.pipeline.formats.stored_table import NewTable, Position
+from logicalrep.pipeline.operate.dropping import drop
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.storage.storage import Storage, StorageError
+from logicalrep.pipeline.verify.verifying import verify
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.formats.iceberg.catalogs.owner_server import OwnerServer, expiring
+from tests.pipeline.formats.iceberg.tables import insert
+from tests.pipeline.histories import table
+from tests.pipeline.replicating import replicate_once
+from tests.pipeline.storage.stores import Store
+from tests.pipeline.stored import APP
+from tests.postgres.servers import Database
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
+
+SECRET = "vended-secret"
+SETTINGS = TableSettings(format="iceberg")
+
+
+class Vending:
+    """A catalog over a store, whose credentials expire within a second."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.numbers = store, count()
+        self.server = OwnerServer(Storage("s3://lake/warehouse", store.options))
+        self.server.vend = self._vend
+        self.until: dict[str, float] = {}
+        store.accepts = self._accepts
+
+    def _vend(self) -> dict[str, str]:
+        key, seconds = f"vended{next(self.numbers)}", 1.0
+        self.until[key] = time.time() + seconds
+        config = {"s3.access-key-id": key, "s3.secret-access-key": SECRET, "s3.session-token": f"{SECRET}-token"}
+        return expiring({**config, "s3.endpoint": self.store.url, "client.region": "us-east-1"}, seconds)
+
+    def _accepts(self, key: str) -> bool:
+        """Accept the catalog's own key, and vended keys shortly beyond their expiry, as slow requests may end then."""
+        return key == "key" or time.time() < self.until.get(key, 0) + 5
+
+
+@pytest.fixture
+def vending() -> Iterator[Vending]:
+    store = Store()
+    try:
+        vending = Vending(store)
+        with vending.server.running():
+            yield vending
+    finally:
+        store.accepts = lambda key: True
+        store.close()
+
+
+def test_tables_are_replicated_and_read_with_credentials_of_the_catalog(
+    db18: Database, tmp_path: Path, vending: Vending, capfd: pytest.CaptureFixture[str]
+) -> None:
+    db18.execute("CREATE TABLE orders (id int PRIMARY KEY, v text)")
+    db18.execute("INSERT INTO orders SELECT i, 'v' || i FROM generate_series(1, 20) AS i")
+    lake, uri = tmp_path / "lake", vending.server.uri
+    options: dict[str, Any] = {"storage_options": {"aws_allow_http": "true"}, "catalog": uri}
+    named: dict[str, Any] = {**options, "format": "iceberg", "history": True}
+    replicate_once(db18, lake, **named)
+    for statement in (
+        "DELETE FROM orders WHERE id > 3",
+        "ALTER TABLE orders ADD COLUMN c int DEFAULT 7",
+        "UPDATE orders SET v = 'new' WHERE id = 2",
+        "ALTER TABLE orders RENAME TO purchases",
+        "INSERT INTO purchases VALUES (4, 'v4', 4)",
+    ):
+        db18.execute(statement)
+        replicate_once(db18, lake, **named)
+    rows = logicalrep.read(lake, "purchases", **options).polars().rows()
+    assert sorted(rows) == [(1, "v1", 7), (2, "new", 7), (3, "v3", 7), (4, "v4", 4)]
+    storage, settings = Storage(str(lake), options["storage_options"]), CatalogSettings(uri)
+    connection = ConnectionSettings(db18.dsn)
+    assert {verdict.result for verdict in verify(connection, storage, catalog=settings)} == {"equal"}
+    # All files of tables are where the catalog has put them, and nothing has a credential.
+    assert not list(lake.rglob("*.parquet"))
+    texts = [path.read_bytes() for path in lake.rglob("*") if path.is_file()]
+    keys = vending.store.keys()
+    texts += [vending.store.client.get_object(Bucket="lake", Key=key)["Body"].read() for key in keys]
+    shown = capfd.readouterr()
+    assert not any(SECRET.encode() in text for text in (*texts, shown.out.encode(), shown.err.encode()))
+    drop(connection, storage, deletes_tables=True, catalog=settings)
+    assert vending.server.tables == {}
+    assert not [path for path in lake.rglob("*") if path.is_file()]
+    keys = vending.store.keys()
+    assert not [key for key in keys if key.startswith("warehouse")]
+
+
+def test_expired_credentials_are_renewed_for_an_open_table(vending: Vending, tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path / "lake"), {"aws_allow_http": "true"})
+    tables, spec = IcebergTables.in_catalog(storage, CatalogSettings(vending.server.uri)), table(("id",), SETTINGS)
+    tables.prepare("public/t", spec)
+    stored = tables.replace("public/t", NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24), None)
+    for number in range(3):
+        vending.until.clear()
+        deadline = time.monotonic() + 30
+        while stored.applied(APP) != Lsn(1000 + number):
+            # The store's client uses credentials again that it has just got: replicate retries as after other errors.
+            with suppress(StorageError):
+                insert(stored, 1000 + number, range(number, number + 1))
+            assert time.monotonic() < deadline
+    assert sum(file.rows for file in stored.files.values()) == 3
+    # Another process asks for credentials of its own.
+    pickled = pickle.dumps(tables.storage)
+    assert SECRET.encode() not in pickled
+    assert all(pickle.loads(pickled).read(f"public/t/{path}") for path in stored.files)
+
+
+def test_a_catalog_that_signs_requests_itself_is_refused(vending: Vending, tmp_path: Path) -> None:
+    vending.server.vend = lambda: {"s3.remote-signing-enabled": "true"}
+    tables = IcebergTables.in_catalog(Storage(str(tmp_path)), CatalogSettings(vending.server.uri))
+    with pytest.raises(InvalidCatalogError, match="signs each request"):
+        tables.prepare("public/t", table(("id",), SETTINGS))
+
+
+def test_an_unknown_way_of_access_is_refused() -> None:
+    with pytest.raises(OptionError, match="access-delegation=remote-signing"):
+        CatalogSettings("https://catalog.example.org", {"access-delegation": "remote-signing"})
