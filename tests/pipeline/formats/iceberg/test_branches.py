@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,12 +25,15 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import connect
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable, UnsupportedTableError
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.kinds import catalog_of
+from tests.pipeline.formats.iceberg.catalogs.owner_server import OwnerServer
 from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.histories import table
 from tests.pipeline.stored import APP
@@ -77,7 +81,12 @@ class Place:
         return self.load().scan().to_arrow().slice(0, 1)
 
 
-@pytest.fixture(params=["folder", "sqlite", pytest.param("rest", marks=pytest.mark.thorough)])
+KINDS = ["folder", "sqlite", pytest.param("rest", marks=pytest.mark.thorough)]
+OWN_LOCATIONS = pytest.mark.parametrize("place", KINDS, indirect=True)
+"""A catalog that owns tables has settings of its own for old snapshots, and replicate deletes no other program's files."""
+
+
+@pytest.fixture(params=[*KINDS, "owner"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A table of some commits in each place."""
     limits = Limits(metadata_seconds=0, upkeep_versions=5)
@@ -87,6 +96,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
             tmp_path / "public/t", lambda: IcebergTables.in_folders(storage), lambda: catalog.load_table(("public/t",))
         )
         yield filled(opened)
+        return
+    if request.param == "owner":
+        with OwnerServer(Storage(str(tmp_path / "warehouse"))).running() as server:
+            storage, settings = Storage(str(tmp_path / "lake"), limits=limits), CatalogSettings(server.uri)
+            tables, reader = partial(IcebergTables.in_catalog, storage, settings), connect(settings, server.warehouse)
+            load = partial(reader.load_table, "public.t")
+            filled(Place(tmp_path, tables, load))
+            yield Place(Path(load().location()), tables, load)
         return
     with catalog_of(request.param, tmp_path, monkeypatch) as of_tests:
         yield filled(Place(tmp_path / "lake/public/t", of_tests.open, lambda: of_tests.reader.load_table("public.t")))
@@ -132,6 +149,7 @@ def upkeep(stored: StoredTable, place: Place, hours: float = 0) -> None:
     assert not stored.is_upkeep_due(hours)
 
 
+@OWN_LOCATIONS
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_branch_with_a_commit_of_its_own_stays_readable_and_so_does_main(place: Place, restarts: bool) -> None:
     stored = place.stored()
@@ -192,6 +210,7 @@ def test_a_tag_that_comes_while_upkeep_runs_keeps_its_snapshot(place: Place) -> 
     assert place.ids() == list(range(COUNT + 1))
 
 
+@OWN_LOCATIONS
 def test_a_branch_keeps_as_many_snapshots_as_it_says(place: Place) -> None:
     stored = place.stored()
     manage, head = place.load().manage_snapshots(), place.snapshot().snapshot_id
@@ -243,6 +262,7 @@ def test_the_retention_of_main_is_honoured_and_stays(place: Place) -> None:
     ]
 
 
+@OWN_LOCATIONS
 def test_statistics_of_snapshots_stay_with_them(place: Place) -> None:
     paths_by_name = {}
     all_snapshots = place.load().metadata.snapshots
