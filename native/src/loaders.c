@@ -15,7 +15,7 @@
 #define AT_ONCE 64
 #define PADDING 64
 
-/* The loaders, as in logicalrep/values/kernel.py. */
+/* The loaders, as in logicalrep/values/native_loaders.py. */
 enum {
     OF_NONE,
     OF_INT16,
@@ -38,7 +38,7 @@ enum {
 
 static const uint8_t WIDTHS[LOADERS] = {0, 2, 4, 8, 8, 1, 4, 8, 16, 4, 8, 8, 4, 4, 4, 4};
 
-/* A column to load, as in logicalrep/arrow/table/kernel_columns.py. */
+/* A column to load, as in logicalrep/arrow/table/native_columns.py. */
 typedef struct {
     int64_t code;
     int64_t width;
@@ -56,7 +56,7 @@ typedef struct {
     int64_t total;
     int64_t next;
     int64_t valued;
-} KernelColumn;
+} NativeColumn;
 
 /* The values of the old or new rows of a batch. */
 typedef struct {
@@ -68,7 +68,7 @@ typedef struct {
 
 typedef struct {
     Array data;
-    KernelColumn *columns; /* copies of the caller's */
+    NativeColumn *columns; /* copies of the caller's */
     int64_t count;
     Side sides[2];
     Array rows;
@@ -98,7 +98,7 @@ static bool view_sides(Views *views, PyObject *const *arrays, Side *sides)
 }
 
 /* Whether a column's source is within the arrays. */
-static bool has_source(const Loading *loading, const KernelColumn *column)
+static bool has_source(const Loading *loading, const NativeColumn *column)
 {
     return column->code >= 0 && column->code < LOADERS && column->width == WIDTHS[column->code] && column->side >= 0 &&
            column->side < 2 && column->ordinal >= 0 && column->ordinal <= loading->sides[column->side].count &&
@@ -113,7 +113,7 @@ static inline bool fits(int64_t start, int64_t count, int64_t width, int64_t siz
 }
 
 /* Whether a column's target is within the arrays. */
-static bool has_target(const Loading *loading, const KernelColumn *column)
+static bool has_target(const Loading *loading, const NativeColumn *column)
 {
     const int64_t size = loading->block.length, rows = column->changes, lanes = (rows + LANES - 1) / LANES;
     const bool has_offsets = column->code >= OF_STRING;
@@ -152,7 +152,7 @@ typedef struct {
     int64_t ordinal;
 } Places;
 
-ALWAYS_INLINED Places places_of(const Loading *loading, const KernelColumn *column)
+ALWAYS_INLINED Places places_of(const Loading *loading, const NativeColumn *column)
 {
     const Side *side = &loading->sides[column->side];
     return (Places){
@@ -192,7 +192,7 @@ ALWAYS_INLINED bool read_place(const Places *places, int64_t cell, Value *value)
 typedef bool Parse(const Source *source, const Value *value, int64_t *number);
 
 /* Loads numbers of a width. Without `parse` all values are left. */
-ALWAYS_INLINED bool load_numbers(Loading *loading, const KernelColumn *column, const Share *share, Parse *parse,
+ALWAYS_INLINED bool load_numbers(Loading *loading, const NativeColumn *column, const Share *share, Parse *parse,
                                  const int width)
 {
     const Places places = places_of(loading, column);
@@ -238,7 +238,7 @@ ALWAYS_INLINED bool is_copied(const Source *source, const Value *value, const in
 
 /* Copies texts, or the bytes that they stand for, and writes each length behind the offset's item; false if the texts are
    more than was measured. */
-ALWAYS_INLINED bool load_texts(Loading *loading, KernelColumn *column, const Share *share, const int code)
+ALWAYS_INLINED bool load_texts(Loading *loading, NativeColumn *column, const Share *share, const int code)
 {
     const Places places = places_of(loading, column);
     const int64_t end = share->end;
@@ -280,7 +280,7 @@ ALWAYS_INLINED bool load_texts(Loading *loading, KernelColumn *column, const Sha
 
 /* Each loop in a function of its own has the registers to itself. */
 #define LOOP(name, call) \
-    static __attribute__((noinline)) bool name(Loading *loading, KernelColumn *column, const Share *share) \
+    static __attribute__((noinline)) bool name(Loading *loading, NativeColumn *column, const Share *share) \
     { \
         return call; \
     }
@@ -305,13 +305,13 @@ TEXTS(load_number, OF_NUMBER)
 TEXTS(load_bytes, OF_BYTES)
 
 /* By the column's code. */
-static bool (*const LOOPS[LOADERS])(Loading *loading, KernelColumn *column, const Share *share) = {
+static bool (*const LOOPS[LOADERS])(Loading *loading, NativeColumn *column, const Share *share) = {
     load_none,    load_int16,   load_int32,     load_int64,       load_oid,    load_boolean, load_float32, load_float64,
     load_decimal, load_date,    load_timestamp, load_timestamptz, load_string, load_uuid,    load_number,  load_bytes,
 };
 
 /* Clears the output of some rows and of the rows between them: here the memory is about to enter the cache. */
-static bool make_ready(const Loading *loading, const KernelColumn *column, int64_t begin, int64_t end)
+static bool make_ready(const Loading *loading, const NativeColumn *column, int64_t begin, int64_t end)
 {
     const bool is_last = end == column->having, has_offsets = column->code >= OF_STRING;
     const int64_t first = begin == 0 ? 0 : read64(loading->rows.bytes, column->first + begin);
@@ -338,7 +338,7 @@ static inline uint64_t zero_bytes(uint64_t bytes)
 }
 
 /* Writes the validity from the states, counts the values, and makes offsets of lengths. */
-static void finish_column(const Loading *loading, KernelColumn *column)
+static void finish_column(const Loading *loading, NativeColumn *column)
 {
     const int64_t rows = column->changes, eights = (rows + LANES - 1) / LANES * (LANES / 8);
     const uint8_t *const states = loading->block.bytes + column->states;
@@ -366,7 +366,7 @@ static void finish_column(const Loading *loading, KernelColumn *column)
 }
 
 /* Leaves a column's texts that are not UTF-8. */
-static void leave_bad(Loading *loading, const KernelColumn *column, int64_t index)
+static void leave_bad(Loading *loading, const NativeColumn *column, int64_t index)
 {
     const uint8_t *const texts = loading->texts.bytes + column->texts;
     const uint8_t *const offsets = loading->block.bytes + 4 * column->values;
@@ -394,7 +394,7 @@ static bool load_columns(Loading *loading)
     for (int64_t step = 0; step < steps; step++) {
         /* A column at a time, so that each loop does one thing. */
         for (int64_t index = 0; index < loading->count; index++) {
-            KernelColumn *column = &loading->columns[index];
+            NativeColumn *column = &loading->columns[index];
             const int64_t begin = column->having * step / steps, end = column->having * (step + 1) / steps;
             if (begin == end) {
                 continue;
@@ -406,7 +406,7 @@ static bool load_columns(Loading *loading)
         }
     }
     for (int64_t index = 0; index < loading->count; index++) {
-        KernelColumn *column = &loading->columns[index];
+        NativeColumn *column = &loading->columns[index];
         if (column->having > 0) {
             finish_column(loading, column);
             if (column->code == OF_STRING && column->total > 0) {
@@ -427,12 +427,12 @@ static bool outside(void)
 static bool copy_columns(const Array *columns, Loading *loading)
 {
     loading->count = columns->length;
-    loading->columns = PyMem_Malloc(sizeof(KernelColumn) * (size_t)(columns->length + 1));
+    loading->columns = PyMem_Malloc(sizeof(NativeColumn) * (size_t)(columns->length + 1));
     if (loading->columns == NULL) {
         PyErr_NoMemory();
         return false;
     }
-    memcpy(loading->columns, columns->bytes, sizeof(KernelColumn) * (size_t)columns->length);
+    memcpy(loading->columns, columns->bytes, sizeof(NativeColumn) * (size_t)columns->length);
     for (int64_t index = 0; index < loading->count; index++) {
         if (!has_source(loading, &loading->columns[index])) {
             return outside();
@@ -447,7 +447,7 @@ static bool are_within(const Loading *loading)
     int64_t first = 0, having = 0;
     uint64_t last_cell = 0, last_row = 0;
     for (int64_t index = 0; index < loading->count; index++) {
-        const KernelColumn *column = &loading->columns[index];
+        const NativeColumn *column = &loading->columns[index];
         /* Most columns belong to the same rows. */
         if (column->first != first || column->having != having) {
             first = column->first;
@@ -472,7 +472,7 @@ static bool are_within(const Loading *loading)
 static void measure_columns(Loading *loading)
 {
     for (int64_t index = 0; index < loading->count; index++) {
-        KernelColumn *column = &loading->columns[index];
+        NativeColumn *column = &loading->columns[index];
         if (column->code < OF_STRING) {
             continue;
         }
@@ -504,7 +504,7 @@ static bool view_target(Views *views, PyObject *const *arrays, Loading *loading)
     int64_t room = loading->left_columns.length;
     room = loading->left_rows.length < room ? loading->left_rows.length : room;
     for (int64_t index = 0; index < loading->count; index++) {
-        KernelColumn *column = &loading->columns[index];
+        NativeColumn *column = &loading->columns[index];
         column->next = column->texts;
         room -= column->having;
         if (room < 0 || (column->having > 0 && !has_target(loading, column))) {
@@ -520,7 +520,7 @@ static int64_t run(PyObject *columns, PyObject *const *sides, PyObject *cells, P
     Views views = {.count = 0};
     Loading loading = {.columns = NULL, .rows = {.bytes = NULL}};
     Array caller_columns;
-    bool is_done = view_array(&views, columns, sizeof(KernelColumn), true, &caller_columns) &&
+    bool is_done = view_array(&views, columns, sizeof(NativeColumn), true, &caller_columns) &&
                    view_sides(&views, sides, loading.sides) && view_array(&views, cells, 8, false, &loading.cells) &&
                    copy_columns(&caller_columns, &loading) &&
                    (target == NULL || view_target(&views, target, &loading));
@@ -534,7 +534,7 @@ static int64_t run(PyObject *columns, PyObject *const *sides, PyObject *cells, P
         }
         Py_END_ALLOW_THREADS;
         if (is_done) {
-            memcpy(caller_columns.bytes, loading.columns, sizeof(KernelColumn) * (size_t)loading.count);
+            memcpy(caller_columns.bytes, loading.columns, sizeof(NativeColumn) * (size_t)loading.count);
         } else {
             outside();
         }

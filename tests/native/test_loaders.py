@@ -15,10 +15,10 @@ import pytest
 
 from logicalrep.arrow.table import loading
 from logicalrep.arrow.table.columns import LocatedValues, PresentRows, RowReader, Rows
-from logicalrep.arrow.table.kernel_columns import COLUMN, KernelColumn
+from logicalrep.arrow.table.native_columns import COLUMN, NativeColumn
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.values import Column, column_type
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 from logicalrep_runtime.native import native_module
 from tests.native.installed import needs_native
 
@@ -211,11 +211,15 @@ def test_a_column_of_more_text_than_its_offsets_count_is_refused(
 
 def _arguments() -> dict[str, Any]:
     """Return the arguments of a load of two columns of three rows: an integer and a text."""
-    fields = dict.fromkeys(KernelColumn._fields, 0) | {"width": 4, "having": 3, "changes": 3}
+    fields = dict.fromkeys(NativeColumn._fields, 0) | {"width": 4, "having": 3, "changes": 3}
     columns = np.array(
         [
-            tuple((fields | {"code": Kernel.INT32, "states": 0, "validity": 16, "values": 32}).values()),
-            tuple((fields | {"code": Kernel.STRING, "states": 32, "validity": 17, "values": 36, "texts": 64}).values()),
+            tuple((fields | {"code": NativeLoader.INT32, "states": 0, "validity": 16, "values": 32}).values()),
+            tuple(
+                (
+                    fields | {"code": NativeLoader.STRING, "states": 32, "validity": 17, "values": 36, "texts": 64}
+                ).values()
+            ),
         ],
         COLUMN,
     )
@@ -300,7 +304,7 @@ _NONE = np.empty(0, np.int64)
         *(
             pytest.param(_set_column(field, value), id=f"{field} {value}")
             for field, values in {
-                "code": (-1, 16, Kernel.INT64),
+                "code": (-1, 16, NativeLoader.INT64),
                 "width": (0, 8),
                 "precision": (-1,),
                 "scale": (1 << 40, -(1 << 40)),

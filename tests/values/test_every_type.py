@@ -11,7 +11,7 @@ import pytest
 
 from logicalrep.values import Column, ColumnType, arrow_array_or_text, column_type
 from logicalrep.values.catalog import CatalogType
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 from logicalrep.values.numbers import with_number_type
 from logicalrep.values.table import EXTENSIONS, TABLE, Row
 from logicalrep_runtime.native import native_module
@@ -117,7 +117,7 @@ def read_by_kernels(column: Column, texts: list[bytes], *, for_spark: bool) -> t
 @needs_native
 @pytest.mark.parametrize(("row", "option", "for_spark"), VARIANTS)
 def test_the_kernel_reads_what_the_loader_reads(row: Row, option: str, for_spark: bool) -> None:
-    reads_a_sample = row.kernel is Kernel.NONE
+    reads_a_sample = row.native is NativeLoader.NONE
     for type_, text in samples(row):
         column = Column("c", with_number_type(type_, option))
         target = column.type.spark if for_spark else column.type.arrow
@@ -125,9 +125,9 @@ def test_the_kernel_reads_what_the_loader_reads(row: Row, option: str, for_spark
         expected, _ = arrow_array_or_text(column, [column.load("t", text.encode())], for_spark=for_spark)
         assert array.type == expected.type
         assert rest or repr(array.to_pylist()) == repr(expected.to_pylist()), text
-        assert rest or target.kernel is not Kernel.NONE, f"{row.typname} declares no kernel"
+        assert rest or target.native is not NativeLoader.NONE, f"{row.typname} declares no native"
         reads_a_sample |= not rest
-    assert reads_a_sample, f"{row.kernel!r} reads no value of {row.typname} in {SAMPLES}"
+    assert reads_a_sample, f"{row.native!r} reads no value of {row.typname} in {SAMPLES}"
 
 
 @needs_native
@@ -144,4 +144,4 @@ def test_a_kernel_leaves_what_the_loader_refuses(row: Row) -> None:
 def test_every_kernel_is_used() -> None:
     types = [row.modified(modifier) for row in ROWS for modifier in (-1, *row.examples)]
     types += [with_number_type(type_, "double") for type_ in types]
-    assert {target.kernel for type_ in types for target in (type_.arrow, type_.spark)} == set(Kernel)
+    assert {target.native for type_ in types for target in (type_.arrow, type_.spark)} == set(NativeLoader)

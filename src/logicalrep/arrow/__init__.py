@@ -1,7 +1,7 @@
 """Raw messages to record batches of committed changes, without a Python object per message: no Spark, no socket.
 
 `committed_batches` reads any session's messages into batches in the form that `feed_form` or `table_form` returns.
-`logicalrep_protocol.columnar` makes columns of the messages themselves; `kernels/` and `loops/` have the loops. Needs
+`logicalrep_protocol.columnar` makes columns of the messages themselves; `loops/` has the loops. Needs
 `pip install 'logicalrep[arrow]'`.
 """
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from logicalrep.values import targets
 from logicalrep.values.column_type import ColumnType
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 from logicalrep.values.types import numeric, scalars
 from logicalrep.values.types.numeric import Precision
 
@@ -60,8 +60,8 @@ def _with_bits(column: ColumnType, modifier: int, lengths: range) -> ColumnType:
 
 def with_precision(column: ColumnType, modifier: int) -> ColumnType:
     precision = Precision.from_modifier(modifier)
-    # No kernel checks the precision of a number that stays text.
-    text = replace(column.arrow, kernel=Kernel.NONE)
+    # No native loader checks the precision of a number that stays text.
+    text = replace(column.arrow, native=NativeLoader.NONE)
     arrow = targets.decimal(precision) or text
     return replace(
         column,

@@ -9,7 +9,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
 from logicalrep.values import targets
 from logicalrep.values.column_type import ColumnType
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 from logicalrep.values.types.numeric import Precision
 
 __all__ = ["check_number_type", "with_number_type"]
@@ -35,9 +35,9 @@ def with_number_type(column: ColumnType, name: str) -> ColumnType:
     if name == "text" or not column.spark.is_number_text:
         return column
     if name == "double":
-        # The kernel checks no precision: the column's loader does.
-        kernel = Kernel.FLOAT64 if column.spark.kernel is Kernel.NUMBER else Kernel.NONE
-        return replace(column, spark=replace(targets.DOUBLE, convert=_double, lacks_values=True, kernel=kernel))
+        # The native loader checks no precision: the column's loader does.
+        native = NativeLoader.FLOAT64 if column.spark.native is NativeLoader.NUMBER else NativeLoader.NONE
+        return replace(column, spark=replace(targets.DOUBLE, convert=_double, lacks_values=True, native=native))
     match = _DECIMAL(name)
     assert match is not None
     precision = Precision(*map(int, match.groups()))

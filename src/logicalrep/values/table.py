@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from logicalrep.values import modifiers, targets
 from logicalrep.values.column_type import ColumnType
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 from logicalrep.values.targets import Target
 from logicalrep.values.types import geometry, hstore, intervals, network, numeric, scalars, temporal, textsearch
 from logicalrep.values.types.arrays import ArrayText, array_binary
@@ -30,7 +30,7 @@ class Row:
         python: the Python types of loaded values, in words.
         to_text: returns PostgreSQL's text of a loaded value; None if loaded values are their text.
         arrow: the type in Arrow and, if Spark has it, in Spark; None for text.
-        kernel: the compiled loop that reads the text format into `arrow`. NONE: `from_text` reads each value.
+        native: the native loader that reads the text format into `arrow`. NONE: `from_text` reads each value.
         modify: makes the type with a modifier; None if modifiers change nothing.
         least: the smallest valid modifier.
         text_depends_on: why texts change without a change of the row: other objects got other names, or the server's
@@ -48,7 +48,7 @@ class Row:
     from_binary: FromBinary = scalars.text_binary
     to_text: ToText | None = None
     arrow: Target | None = None
-    kernel: Kernel = Kernel.NONE
+    native: NativeLoader = NativeLoader.NONE
     modify: Modify | None = None
     least: int = 0
     delimiter: str = ","
@@ -60,7 +60,7 @@ class Row:
     @cached_property
     def type(self) -> ColumnType:
         text = targets.STRING if self.to_text is None else targets.text(self.to_text)
-        arrow = replace(self.arrow or text, kernel=self.kernel)
+        arrow = replace(self.arrow or text, native=self.native)
         return ColumnType(
             name=self.name or self.typname,
             python=self.python,
@@ -124,12 +124,17 @@ def _ranges(subtype: Row, range_: tuple[str, int, int], multirange: tuple[str, i
 
 
 # fmt: off
-_INT4 = _integer("int4", layout="i", oid=23, array_oid=1007, name="integer", arrow=targets.INT32, kernel=Kernel.INT32)
-_INT8 = _integer("int8", layout="q", oid=20, array_oid=1016, name="bigint", arrow=targets.INT64, kernel=Kernel.INT64)
+_INT4 = _integer(
+    "int4", layout="i", oid=23, array_oid=1007, name="integer", arrow=targets.INT32, native=NativeLoader.INT32,
+)
+_INT8 = _integer(
+    "int8", layout="q", oid=20, array_oid=1016, name="bigint", arrow=targets.INT64, native=NativeLoader.INT64,
+)
 
 _NUMERIC = Row(
     "numeric", oid=1700, array_oid=1231, python="`Decimal`", from_text=numeric.numeric_text,
-    from_binary=numeric.numeric_binary, to_text=numeric.format_numeric, arrow=targets.NUMBER_TEXT, kernel=Kernel.NUMBER,
+    from_binary=numeric.numeric_binary, to_text=numeric.format_numeric, arrow=targets.NUMBER_TEXT,
+    native=NativeLoader.NUMBER,
     modify=modifiers.with_precision, least=4,
     examples=tuple(
         (precision << 16 | scale & 0x7FF) + 4 for precision, scale in ((10, 2), (5, -2), (3, 5), (50, 10), (100, 0))
@@ -140,27 +145,28 @@ _NUMERIC = Row(
 )
 _DATE = Row(
     "date", oid=1082, array_oid=1182, python="`date` or `ExtendedDate`", from_text=temporal.date_text,
-    from_binary=fixed("i", temporal.make_date), to_text=temporal.format_date, arrow=targets.DATE, kernel=Kernel.DATE,
+    from_binary=fixed("i", temporal.make_date), to_text=temporal.format_date, arrow=targets.DATE,
+    native=NativeLoader.DATE,
     note="Arrow and Spark cannot hold infinity; all other dates are exact.",
 )
 _TIMESTAMP = Row(
     "timestamp", oid=1114, array_oid=1115, name="timestamp without time zone",
     python="`datetime` or `ExtendedTimestamp`", from_text=temporal.timestamp_text,
     from_binary=fixed("q", temporal.make_timestamp), to_text=temporal.format_timestamp, arrow=targets.TIMESTAMP,
-    kernel=Kernel.TIMESTAMP, modify=modifiers.with_seconds,
+    native=NativeLoader.TIMESTAMP, modify=modifiers.with_seconds,
     note="Arrow and Spark cannot hold infinity and timestamps after 294247-01-10 04:00:54.775807.",
 )
 _TIMESTAMPTZ = Row(
     "timestamptz", oid=1184, array_oid=1185, name="timestamp with time zone",
     python="`datetime` in UTC or `ExtendedTimestamp`", from_text=temporal.timestamptz_text,
     from_binary=fixed("q", temporal.make_timestamptz), to_text=temporal.format_timestamp, arrow=targets.TIMESTAMP_UTC,
-    kernel=Kernel.TIMESTAMPTZ, modify=modifiers.with_seconds,
+    native=NativeLoader.TIMESTAMPTZ, modify=modifiers.with_seconds,
     note="The limits of timestamp apply. The instant is kept; the server does not store the zone.",
 )
 
 _OF_NAMES = [
     Row(
-        typname, oid=oid, array_oid=array_oid, from_binary=fixed("I", str), kernel=Kernel.STRING,
+        typname, oid=oid, array_oid=array_oid, from_binary=fixed("I", str), native=NativeLoader.STRING,
         text_depends_on="names",
         note="A name in text format; in binary format the server sends the OID, which is kept as digits. `replicate` "
         "refuses it.",
@@ -177,47 +183,49 @@ TABLE: tuple[Row, ...] = (
     Row(
         "bool", oid=16, array_oid=1000, name="boolean", python="`bool`", from_text=scalars.boolean_text,
         from_binary=scalars.boolean_binary, to_text=scalars.format_boolean, arrow=targets.BOOLEAN,
-        kernel=Kernel.BOOLEAN,
+        native=NativeLoader.BOOLEAN,
     ),
-    _integer("int2", layout="h", oid=21, array_oid=1005, name="smallint", arrow=targets.INT16, kernel=Kernel.INT16),
+    _integer(
+        "int2", layout="h", oid=21, array_oid=1005, name="smallint", arrow=targets.INT16, native=NativeLoader.INT16,
+    ),
     _INT4,
     _INT8,
     Row(
         "float4", oid=700, array_oid=1021, name="real", python="`float`", from_text=scalars.float4_text,
-        from_binary=fixed("f"), to_text=scalars.format_float4, arrow=targets.FLOAT, kernel=Kernel.FLOAT32,
+        from_binary=fixed("f"), to_text=scalars.format_float4, arrow=targets.FLOAT, native=NativeLoader.FLOAT32,
         note="NaN, infinities and -0 are kept. Python gets the exact single-precision number: 1.1 is "
         "1.10000002384185791015625.",
     ),
     Row(
         "float8", oid=701, array_oid=1022, name="double precision", python="`float`", from_text=scalars.float8_text,
-        from_binary=fixed("d"), to_text=scalars.format_float8, arrow=targets.DOUBLE, kernel=Kernel.FLOAT64,
+        from_binary=fixed("d"), to_text=scalars.format_float8, arrow=targets.DOUBLE, native=NativeLoader.FLOAT64,
         note="NaN, infinities and -0 are kept. Text format is exact if the server wrote it with "
         "extra_float_digits of 1 or more.",
     ),
     _NUMERIC,
     Row(
-        "money", oid=790, array_oid=791, from_binary=scalars.money_binary, kernel=Kernel.STRING,
+        "money", oid=790, array_oid=791, from_binary=scalars.money_binary, native=NativeLoader.STRING,
         text_depends_on="lc_monetary",
         note="The text depends on the server's lc_monetary and is kept as sent. The binary format counts units"
         " whose size is not sent: it is refused, unless lc_monetary is given as C.",
     ),
-    Row("text", oid=25, array_oid=1009, kernel=Kernel.STRING),
+    Row("text", oid=25, array_oid=1009, native=NativeLoader.STRING),
     Row(
-        "varchar", oid=1043, array_oid=1015, name="character varying", kernel=Kernel.STRING,
+        "varchar", oid=1043, array_oid=1015, name="character varying", native=NativeLoader.STRING,
         modify=modifiers.with_length, least=5,
     ),
     Row(
-        "bpchar", oid=1042, array_oid=1014, kernel=Kernel.STRING, modify=modifiers.with_length, least=5,
+        "bpchar", oid=1042, array_oid=1014, native=NativeLoader.STRING, modify=modifiers.with_length, least=5,
         note="`char(n)`; the padding is kept.",
     ),
     Row(
         "char", oid=18, array_oid=1002, name='"char"', from_text=scalars.char_text, from_binary=scalars.char_binary,
         note="One byte: empty for the zero byte, `\\ooo` (octal) from 0x80 on.",
     ),
-    Row("name", oid=19, array_oid=1003, kernel=Kernel.STRING),
+    Row("name", oid=19, array_oid=1003, native=NativeLoader.STRING),
     Row(
         "bytea", oid=17, array_oid=1001, python="`bytes`", from_text=scalars.bytea_text,
-        from_binary=scalars.bytea_binary, to_text=scalars.format_bytea, arrow=targets.BINARY, kernel=Kernel.BYTES,
+        from_binary=scalars.bytea_binary, to_text=scalars.format_bytea, arrow=targets.BINARY, native=NativeLoader.BYTES,
         note="Both forms of bytea_output are read.",
     ),
     _DATE,
@@ -244,18 +252,18 @@ TABLE: tuple[Row, ...] = (
     ),
     Row(
         "uuid", oid=2950, array_oid=2951, python="`UUID`", from_text=scalars.uuid_text, from_binary=scalars.uuid_binary,
-        to_text=str, kernel=Kernel.UUID,
+        to_text=str, native=NativeLoader.UUID,
     ),
     Row(
-        "json", oid=114, array_oid=199, kernel=Kernel.STRING,
+        "json", oid=114, array_oid=199, native=NativeLoader.STRING,
         note="The text is kept unchanged: blanks, order, repeated keys and digits.",
     ),
     Row(
-        "jsonb", oid=3802, array_oid=3807, from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING,
+        "jsonb", oid=3802, array_oid=3807, from_binary=scalars.versioned_text_binary, native=NativeLoader.STRING,
         note="The server's text; `json.loads(value, parse_float=Decimal)` keeps its digits.",
     ),
-    Row("jsonpath", oid=4072, array_oid=4073, from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING),
-    Row("xml", oid=142, array_oid=143, kernel=Kernel.STRING),
+    Row("jsonpath", oid=4072, array_oid=4073, from_binary=scalars.versioned_text_binary, native=NativeLoader.STRING),
+    Row("xml", oid=142, array_oid=143, native=NativeLoader.STRING),
     Row(
         "inet", oid=869, array_oid=1041, python="`IPv4Address`, `IPv6Address`, `IPv4Interface` or `IPv6Interface`",
         from_text=network.inet_text, from_binary=network.inet_binary, to_text=network.format_inet,
@@ -303,17 +311,17 @@ TABLE: tuple[Row, ...] = (
         "circle", oid=718, array_oid=719, python="`Circle`", from_text=geometry.circle_text,
         from_binary=geometry.circle_binary, to_text=geometry.format_circle, arrow=targets.CIRCLE,
     ),
-    Row("tsvector", oid=3614, array_oid=3643, from_binary=textsearch.tsvector_binary, kernel=Kernel.STRING),
-    Row("tsquery", oid=3615, array_oid=3645, from_binary=textsearch.tsquery_binary, kernel=Kernel.STRING),
+    Row("tsvector", oid=3614, array_oid=3643, from_binary=textsearch.tsvector_binary, native=NativeLoader.STRING),
+    Row("tsquery", oid=3615, array_oid=3645, from_binary=textsearch.tsquery_binary, native=NativeLoader.STRING),
     *_ranges(_INT4, ("int4range", 3904, 3905), ("int4multirange", 4451, 6150)),
     *_ranges(_INT8, ("int8range", 3926, 3927), ("int8multirange", 4536, 6157)),
     *_ranges(_NUMERIC, ("numrange", 3906, 3907), ("nummultirange", 4532, 6151)),
     *_ranges(_TIMESTAMP, ("tsrange", 3908, 3909), ("tsmultirange", 4533, 6152)),
     *_ranges(_TIMESTAMPTZ, ("tstzrange", 3910, 3911), ("tstzmultirange", 4534, 6153)),
     *_ranges(_DATE, ("daterange", 3912, 3913), ("datemultirange", 4535, 6155)),
-    _integer("oid", layout="I", oid=26, array_oid=1028, arrow=targets.INT64, kernel=Kernel.OID, note="Unsigned."),
-    _integer("xid", layout="I", oid=28, array_oid=1011, arrow=targets.INT64, kernel=Kernel.OID, note="Unsigned."),
-    _integer("cid", layout="I", oid=29, array_oid=1012, arrow=targets.INT64, kernel=Kernel.OID, note="Unsigned."),
+    _integer("oid", layout="I", oid=26, array_oid=1028, arrow=targets.INT64, native=NativeLoader.OID, note="Unsigned."),
+    _integer("xid", layout="I", oid=28, array_oid=1011, arrow=targets.INT64, native=NativeLoader.OID, note="Unsigned."),
+    _integer("cid", layout="I", oid=29, array_oid=1012, arrow=targets.INT64, native=NativeLoader.OID, note="Unsigned."),
     _integer("xid8", layout="Q", oid=5069, array_oid=271, arrow=targets.UINT64, note="Unsigned, 64 bits."),
     Row("tid", oid=27, array_oid=1010, from_text=scalars.tid_text, from_binary=fixed("IH", scalars.make_tid)),
     Row("pg_lsn", oid=3220, array_oid=3221, from_text=scalars.lsn_text, from_binary=fixed("II", scalars.make_lsn)),
@@ -330,9 +338,9 @@ TABLE: tuple[Row, ...] = (
         "oidvector", oid=30, array_oid=1013, python="tuple of `int`", from_text=scalars.oidvector_text,
         from_binary=scalars.vector_binary(26, "I"), to_text=scalars.format_vector, arrow=targets.vector(targets.INT64),
     ),
-    Row("refcursor", oid=1790, array_oid=2201, kernel=Kernel.STRING),
+    Row("refcursor", oid=1790, array_oid=2201, native=NativeLoader.STRING),
     Row(
-        "aclitem", oid=1033, array_oid=1034, from_binary=scalars.no_binary, kernel=Kernel.STRING,
+        "aclitem", oid=1033, array_oid=1034, from_binary=scalars.no_binary, native=NativeLoader.STRING,
         text_depends_on="names", note="The server has no binary format for it. `replicate` refuses it.",
     ),
     *_OF_NAMES,
@@ -344,9 +352,9 @@ EXTENSIONS: tuple[Row, ...] = (
         "hstore", python="`dict` of `str` to `str` or None", from_text=hstore.hstore_text,
         from_binary=hstore.hstore_binary, to_text=hstore.format_hstore, arrow=targets.STRING_MAP, extension="hstore",
     ),
-    Row("citext", kernel=Kernel.STRING, extension="citext"),
-    Row("ltree", from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING, extension="ltree"),
-    Row("lquery", from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING, extension="ltree"),
-    Row("ltxtquery", from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING, extension="ltree"),
+    Row("citext", native=NativeLoader.STRING, extension="citext"),
+    Row("ltree", from_binary=scalars.versioned_text_binary, native=NativeLoader.STRING, extension="ltree"),
+    Row("lquery", from_binary=scalars.versioned_text_binary, native=NativeLoader.STRING, extension="ltree"),
+    Row("ltxtquery", from_binary=scalars.versioned_text_binary, native=NativeLoader.STRING, extension="ltree"),
 )
 # fmt: on

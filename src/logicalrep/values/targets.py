@@ -9,7 +9,7 @@ from decimal import Decimal
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 from logicalrep.values.types import intervals, numeric, temporal
 from logicalrep.values.types.arrays import BoundedArray
 from logicalrep.values.types.binary import ToText
@@ -41,7 +41,7 @@ class Target:
     spark: str | None
     convert: Callable[[Any], object] | None = None
     lacks_values: bool = False
-    kernel: Kernel = Kernel.NONE
+    native: NativeLoader = NativeLoader.NONE
     is_number_text: bool = False
 
 
@@ -75,7 +75,7 @@ def text(format: ToText) -> Target:
     return Target(STRING.arrow, STRING.spark, format)
 
 
-SENT_TEXT = replace(STRING, kernel=Kernel.STRING)
+SENT_TEXT = replace(STRING, native=NativeLoader.STRING)
 NUMBER_TEXT = replace(text(numeric.format_numeric), is_number_text=True)
 
 
@@ -102,8 +102,8 @@ def decimal(precision: Precision) -> Target | None:
             spark=f"decimal({digits},{scale})",
             convert=_finite,
             lacks_values=True,
-            # The kernel checks a number's digits by the decimal's precision and scale.
-            kernel=Kernel.DECIMAL if precision == precision.decimal else Kernel.NONE,
+            # The native loader checks a number's digits by the decimal's precision and scale.
+            native=NativeLoader.DECIMAL if precision == precision.decimal else NativeLoader.NONE,
         )
     if digits <= _ARROW_DIGITS:
         return Target(lambda: pyarrow().decimal256(digits, scale), None, _finite, lacks_values=True)

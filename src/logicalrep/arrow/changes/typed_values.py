@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from logicalrep.arrow.table.columns import LocatedValues, PresentRows, RowReader, Rows
 from logicalrep.arrow.table.loading import load
 from logicalrep.transactions.tags import NULL, TEXT
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 
 
 class TextReader:
     def __init__(self, reader: RowReader) -> None:
         self._reader = reader
-        self._codes = reader.kernel_columns[:, 0].tolist()
+        self._codes = reader.native_columns[:, 0].tolist()
         self._readers: dict[tuple[int, ...], RowReader] = {}
 
     def read(self, texts: Sequence[pa.Array], wanted: Collection[int]) -> Rows:
         """Return typed columns; unwanted columns are null, and values that do not fit, whose texts are in `unfit`."""
         reader, count = self._reader, len(texts[0]) if texts else 0
-        parsed = tuple(index for index in sorted(wanted) if self._codes[index] != Kernel.STRING)
+        parsed = tuple(index for index in sorted(wanted) if self._codes[index] != NativeLoader.STRING)
         loaded = self._load(texts, parsed, count) if parsed and count else None
         of_parsed = {index: number for number, index in enumerate(parsed)}
 

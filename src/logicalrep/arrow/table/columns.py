@@ -11,11 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.loops.finding import RowCells, find_rows
-from logicalrep.arrow.table import kernel_columns
+from logicalrep.arrow.table import native_columns
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.transactions.tags import NULL
 from logicalrep.values import Column, arrow_array_or_text
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, room
 
 __all__ = ["LoadedColumns", "LocatedRows", "LocatedValues", "PresentRows", "RowReader", "Rows", "has"]
@@ -103,10 +103,10 @@ class RowReader:
             _code(column, arrow_type, for_spark=for_spark)
             for column, arrow_type in zip(columns, self.types, strict=True)
         ]
-        self.kernel_columns = np.zeros((len(columns), len(kernel_columns.KernelColumn._fields)), np.int64)
-        """Each column's KernelColumn, without the fields that depend on the rows."""
-        for index, (fields, (code, *decimal)) in enumerate(zip(self.kernel_columns, codes, strict=True)):
-            fields[: kernel_columns.FIXED] = code, kernel_columns.WIDTHS[code], *decimal, index
+        self.native_columns = np.zeros((len(columns), len(native_columns.NativeColumn._fields)), np.int64)
+        """Each column's NativeColumn, without the fields that depend on the rows."""
+        for index, (fields, (code, *decimal)) in enumerate(zip(self.native_columns, codes, strict=True)):
+            fields[: native_columns.FIXED] = code, native_columns.WIDTHS[code], *decimal, index
 
     def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[PresentRows, int | None]:
         """`kinds` is each row's kind. The second result is a message whose row has a wrong number of values."""
@@ -189,8 +189,8 @@ def has(validity: Bytes, rows: Int64s) -> NDArray[np.bool_]:
     return (validity[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)  # type: ignore[no-any-return]
 
 
-def _code(column: Column, arrow_type: pa.DataType, *, for_spark: bool) -> tuple[Kernel, int, int]:
-    kernel = (column.type.spark if for_spark else column.type.arrow).kernel
-    if kernel is Kernel.STRING and column.encoding != "utf-8":
-        return Kernel.NONE, 0, 0
-    return kernel, *((arrow_type.precision, arrow_type.scale) if kernel is Kernel.DECIMAL else (0, 0))
+def _code(column: Column, arrow_type: pa.DataType, *, for_spark: bool) -> tuple[NativeLoader, int, int]:
+    native = (column.type.spark if for_spark else column.type.arrow).native
+    if native is NativeLoader.STRING and column.encoding != "utf-8":
+        return NativeLoader.NONE, 0, 0
+    return native, *((arrow_type.precision, arrow_type.scale) if native is NativeLoader.DECIMAL else (0, 0))

@@ -15,10 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.table.columns import MOST_TEXT, LoadedColumns, LocatedValues, PresentRows, RowReader, Rows
-from logicalrep.arrow.table.kernel_columns import COLUMN, KernelColumn
+from logicalrep.arrow.table.native_columns import COLUMN, NativeColumn
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.transactions.tags import BINARY, TEXT
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 from logicalrep_runtime.columnar.located import PADDING, Bytes, Int64s, Records, padded_room, room
 from logicalrep_runtime.native import native_module
 
@@ -69,7 +69,7 @@ def loaded_natively(native: Any, data: Bytes, relations: Sequence[RelationRows])
         data, columns, old, new, _joined(rows), row_cells, memory.bytes, memory.characters, left_columns, left_rows
     )
     of_columns = _by_column(left_columns[:count], left_rows[:count])
-    numbered = enumerate(map(KernelColumn._make, columns.tolist()))
+    numbered = enumerate(map(NativeColumn._make, columns.tolist()))
     return [_loaded(memory, reader, list(islice(numbered, len(reader.types))), of_columns) for reader, _ in relations]
 
 
@@ -77,7 +77,7 @@ def _columns(
     relations: Sequence[RelationRows], sides: Sequence[LocatedValues]
 ) -> tuple[Records, list[Int64s], list[Int64s]]:
     """Return all relations' columns, without offsets in the output; and the rows that have each column."""
-    columns = np.concatenate([reader.kernel_columns for reader, _ in relations]).view(COLUMN).ravel()
+    columns = np.concatenate([reader.native_columns for reader, _ in relations]).view(COLUMN).ravel()
     rows: list[Int64s] = []
     first: list[Int64s] = []
     count = start = 0
@@ -132,19 +132,19 @@ class _Memory:
         characters = padded_room(text_size)
         return cls(block, whole, block.slice(0, nothing), characters, pa.py_buffer(characters))
 
-    def array(self, column: KernelColumn, type_: pa.DataType) -> pa.Array:
-        if column.code == Kernel.NONE:
+    def array(self, column: NativeColumn, type_: pa.DataType) -> pa.Array:
+        if column.code == NativeLoader.NONE:
             return pa.nulls(column.changes, type_)
         if not column.having:
-            buffers = [self.zeros] * (3 if column.code >= Kernel.STRING else 2)
+            buffers = [self.zeros] * (3 if column.code >= NativeLoader.STRING else 2)
         else:
             is_full = column.valued == column.changes
             buffers = [None if is_full else self.block.slice(4 * column.validity, -(-column.changes // 8))]
             start = column.width * column.values
-            if column.code >= Kernel.STRING:
+            if column.code >= NativeLoader.STRING:
                 buffers.append(self.block.slice(start, column.width * (column.changes + 1)))
                 buffers.append(self.texts.slice(column.texts, column.total))
-            elif column.code == Kernel.BOOLEAN:
+            elif column.code == NativeLoader.BOOLEAN:
                 values = self.bytes[start : start + column.changes]
                 buffers.append(pa.py_buffer(np.packbits(values, bitorder="little")))
             else:
@@ -153,7 +153,7 @@ class _Memory:
 
 
 def _loaded(
-    memory: _Memory, reader: RowReader, columns: Sequence[tuple[int, KernelColumn]], leftover: dict[int, Int64s]
+    memory: _Memory, reader: RowReader, columns: Sequence[tuple[int, NativeColumn]], leftover: dict[int, Int64s]
 ) -> LoadedColumns:
     """Return the columns of one relation. The states are built on demand, as few callers need them."""
     arrays = [memory.array(column, type_) for (_, column), type_ in zip(columns, reader.types, strict=True)]

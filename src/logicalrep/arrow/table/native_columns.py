@@ -6,22 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from logicalrep.values.kernel import Kernel
+from logicalrep.values.native_loaders import NativeLoader
 
-WIDTHS = dict.fromkeys(Kernel, 8) | {
-    Kernel.NONE: 0,
-    Kernel.BOOLEAN: 1,
-    Kernel.INT16: 2,
-    Kernel.INT32: 4,
-    Kernel.DATE: 4,
-    Kernel.FLOAT32: 4,
-    Kernel.DECIMAL: 16,
-    **dict.fromkeys((Kernel.STRING, Kernel.UUID, Kernel.NUMBER, Kernel.BYTES), 4),
+WIDTHS = dict.fromkeys(NativeLoader, 8) | {
+    NativeLoader.NONE: 0,
+    NativeLoader.BOOLEAN: 1,
+    NativeLoader.INT16: 2,
+    NativeLoader.INT32: 4,
+    NativeLoader.DATE: 4,
+    NativeLoader.FLOAT32: 4,
+    NativeLoader.DECIMAL: 16,
+    **dict.fromkeys((NativeLoader.STRING, NativeLoader.UUID, NativeLoader.NUMBER, NativeLoader.BYTES), 4),
 }
 """The bytes of a value, or of a text's offset."""
 
 
-class KernelColumn(NamedTuple):
+class NativeColumn(NamedTuple):
     """A column to load, as in `native/src/loaders.c`. Offsets in the block of output count items of the array there."""
 
     code: int
@@ -49,4 +49,4 @@ class KernelColumn(NamedTuple):
 FIXED = 5
 """The number of fields that are equal for all rows."""
 
-COLUMN = np.dtype([(name, np.int64) for name in KernelColumn._fields])
+COLUMN = np.dtype([(name, np.int64) for name in NativeColumn._fields])

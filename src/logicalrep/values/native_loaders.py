@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Kernel(IntEnum):
+class NativeLoader(IntEnum):
     """A native loop that reads texts into an Arrow type's arrays, and leaves other values to the type's loader.
 
     The loops from STRING on write texts or bytes; UUID and NUMBER check the form of the text.
