@@ -22,7 +22,7 @@ from logicalrep.postgres.local_server import LocalServer, find_installation
 
 PICTURE = ROOT / "docs/first-minute.svg"
 COMMANDS = (
-    'pip install --quiet ".[local]" polars',
+    'pip install --quiet ".[local]" ./native polars',
     'logicalrep check --dsn "$DSN" --to lake && logicalrep replicate --dsn "$DSN" --to lake --once',
     'python -c \'import logicalrep; print(logicalrep.read("lake", "public.orders").polars())\'',
     'psql "$DSN" --command "UPDATE orders SET price = 9.99 WHERE customer = \'Ben\'"',
