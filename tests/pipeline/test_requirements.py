@@ -164,6 +164,23 @@ def test_what_stays_out_is_left_out_of_the_script_line_by_line(
     assert query_unmet(settings(reader, tmp_path)).findings == ()
 
 
+def test_upkeep_by_the_service_is_proposed_for_a_catalog_that_owns_its_tables(db18: Database, tmp_path: Path) -> None:
+    uri = "https://catalog.example.org"
+    named = [
+        {"catalog": uri},
+        {"catalog": uri, "upkeep": "none"},
+        {"catalog": uri, "catalog_options": {"access-delegation": "none"}},
+    ]
+    warned = [
+        any(
+            "--upkeep none" in line
+            for line in query_unmet(settings(db18, tmp_path, format="iceberg", **entry)).warnings
+        )
+        for entry in named
+    ]
+    assert warned == [True, False, False]
+
+
 def test_a_table_that_cannot_be_read_later_stops_alone(
     shop: Database, reader: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ WRONG: dict[str, list[Any]] = {
     "origin": ["all"],
     "format": ["hudi"],
     "engine": ["cluster"],
+    "upkeep": ["some"],
     "load_sessions": [0, 1.5, -1, "many"],
     "load_rate": [-0.1],
     "index_size": [-1.0, "much"],
@@ -105,6 +107,16 @@ def test_a_text_has_the_same_tables_as_a_list() -> None:
 def test_a_table_is_not_both_wanted_and_excluded() -> None:
     with pytest.raises(OptionError, match=r"both name public\.b: remove it from one"):
         ReplicateSettings("", "x", tables="a,b", exclude_tables=["public.b", "c"])
+
+
+def test_only_a_catalog_takes_over_the_upkeep() -> None:
+    named: dict[str, Any] = {"format": "iceberg", "upkeep": "none"}
+    with pytest.raises(OptionError, match="'upkeep' is none"):
+        ReplicateSettings("", "x", **named)
+    settings = ReplicateSettings("", "x", catalog="https://catalog.example.org", **named)
+    assert not settings.limits.does_upkeep
+    assert not replace(settings, memory=100).limits.does_upkeep
+    assert ReplicateSettings("", "x").limits.does_upkeep
 
 
 def test_every_kind_of_option_has_wrong_values_above() -> None:

@@ -174,6 +174,11 @@ class ReplicateOptions:
             "by default `default`; pyiceberg's own file and environment variables apply too."
         },
     )
+    upkeep: Literal["all", "none"] = option(
+        kinds.choice("all", "none"),
+        "`none` is for a catalog whose service does the upkeep: replicate merges no files and manifests, removes no "
+        "snapshots, and deletes no files that a commit replaced.",
+    )
     load_sessions: int = option(
         kinds.count(4, 1), "The most sessions that copy rows at the same time, for all loads together.", metavar="COUNT"
     )
@@ -240,6 +245,10 @@ class ReplicateOptions:
             raise OptionError("option 'catalog' is for Iceberg tables: add --format iceberg")
         if self.catalog_options and self.catalog is None:
             raise OptionError("option 'catalog_options' is for a catalog, and 'catalog' names none")
+        if self.upkeep == "none" and self.catalog is None:
+            raise OptionError(
+                "option 'upkeep' is none, which is for a catalog whose service does the upkeep: 'catalog' names none"
+            )
         if both := sorted({*self.tables} & {*self.exclude_tables}):
             raise OptionError(f"options 'tables' and 'exclude_tables' both name {', '.join(both)}: remove it from one")
 

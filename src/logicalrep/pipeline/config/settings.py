@@ -74,7 +74,8 @@ class ReplicateSettings(ReplicateOptions):
 
     @property
     def limits(self) -> Limits:
-        return Limits() if self.memory is None else Limits().within(int(self.memory * 1e6))
+        limits = Limits(does_upkeep=self.upkeep == "all")
+        return limits if self.memory is None else limits.within(int(self.memory * 1e6))
 
     @property
     def load_bytes(self) -> float | None:

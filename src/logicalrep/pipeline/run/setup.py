@@ -172,10 +172,20 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
                 unmet,
                 findings=(*unmet.findings, *(Finding("CONFIG_INVALID", mistake) for mistake in mistakes.new)),
                 stopping=(*unmet.stopping, *stopping),
-                warnings=(*unmet.warnings, *standbys),
+                warnings=(*unmet.warnings, *standbys, *_upkeep_warnings(settings)),
             )
 
     return retry(query, _PATIENCE_OF_CHECK if settings.retry_timeout is None else settings.retry_timeout)
+
+
+def _upkeep_warnings(settings: ReplicateSettings) -> list[str]:
+    catalog = settings.table_catalog
+    if catalog is None or not catalog.owns_tables or settings.upkeep == "none":
+        return []
+    return [
+        f"the catalog {catalog.shown} owns its tables: if its service merges files and removes old snapshots, add "
+        "--upkeep none, so that replicate leaves both to the service"
+    ]
 
 
 def _query_stopping(

@@ -284,14 +284,15 @@ class IcebergTable(StoredTable):
             # A catalog does not refuse a commit for branches, tags and settings that other programs changed meanwhile.
             self.refuse_unknown_commits()
         described, last = table or self.table, self._last
-        most = self.storage.limits.snapshots
         if last is None or last.metadata.format_version != FORMAT_VERSION:
             # No update lowers a format version, so a table of another program's format is replaced by a new table.
             other_properties = {} if last is None else last.metadata.properties
             start = self._versions.start(described, other_properties)
         else:
             start = last.metadata
-        expired = set() if last is None else expired_snapshots(start, expired_until, self._keep_hours, most)
+        limits = self.storage.limits
+        expires = last is not None and limits.does_upkeep
+        expired = expired_snapshots(start, expired_until, self._keep_hours, limits.snapshots) if expires else set()
         updates: list[TableUpdate] = [*schema_updates(start, described), *spec_updates(start, described)]
         changed = update_table_metadata(start, tuple(updates)) if updates else start
         applied = {} if properties is not None and LOAD in properties else dict(self._applied)
@@ -333,7 +334,8 @@ class IcebergTable(StoredTable):
     def _set_version(self, version: MetadataVersion, content: Content) -> None:
         previous_sizes = self._sizes()
         self._last, self.version, self._content, self.files = version, version.number, content, content.files
-        self.removed.record_commit(previous_sizes, self._sizes())
+        if self.storage.limits.does_upkeep:
+            self.removed.record_commit(previous_sizes, self._sizes())
 
     def _sizes(self) -> dict[str, int]:
         return self._content.sizes(self.storage, self.folder, None if self._last is None else self._last.metadata)
@@ -391,12 +393,15 @@ class IcebergTable(StoredTable):
 
     @property
     def opens_slowly(self) -> bool:
-        return self.version - self._saved >= self.storage.limits.upkeep_versions
+        limits = self.storage.limits
+        return limits.does_upkeep and self.version - self._saved >= limits.upkeep_versions
 
     def is_upkeep_due(self, keep_hours: float) -> bool:
         return self.opens_slowly or self._versions.is_upkeep_due or self.is_upkeep_urgent(keep_hours)
 
     def is_upkeep_urgent(self, keep_hours: float) -> bool:
+        if not self.storage.limits.does_upkeep:
+            return False
         has_surplus = self.removed.has_surplus(self._live_bytes, keep_hours)
         return has_surplus or not self.removed.is_complete or self._versions.is_upkeep_urgent
 
@@ -410,6 +415,10 @@ class IcebergTable(StoredTable):
         if self._is_commit_unknown:
             # A commit whose answer was lost may need files that look unneeded.
             self.refuse_unknown_commits()
+        if not self.storage.limits.does_upkeep:
+            # The facts of versions, for readers of the past, are no files that a service knows.
+            self._versions.maintain(time.time() - keep_hours * 3600)
+            return
         is_complete = self.removed.is_complete
         if not is_complete or self.removed.has_surplus(self._live_bytes, keep_hours):
             # Other programs may have created branches and tags since the last commit.

@@ -179,16 +179,18 @@ class ManifestWriter:
             for manifest in manifests
             if has_counts or any(entry.data_file.file_path in removed for entry in manifest.entries)
         ]
-        stay = [manifest for manifest in manifests if manifest not in touched]
+        # A manifest of removed files alone belongs to the snapshot that removed them.
+        stay = [manifest for manifest in manifests if manifest.entries and manifest not in touched]
         if not touched and not added:
             return stay
-        most_entries = self.storage.limits.manifest_entries
+        limits = self.storage.limits
+        most_entries = limits.manifest_entries
         small = [
             manifest
             for manifest in stay
             if len(manifest.entries) < most_entries and manifest.file.partition_spec_id == self.spec_id
         ]
-        if len(small) >= self.storage.limits.small_manifests:
+        if limits.does_upkeep and len(small) >= limits.small_manifests:
             touched, stay = [*touched, *small], [manifest for manifest in stay if manifest not in small]
         entries: dict[int, list[ManifestEntry]] = {}
         for manifest in touched:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -12,17 +12,20 @@ import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import connect
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, Position, StoredTable
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
+from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.owner_server import Fault, OwnerServer, Profile
 from tests.pipeline.formats.iceberg.catalogs.services import compact, expire_all
 from tests.pipeline.formats.iceberg.catalogs.tables import open_table
-from tests.pipeline.formats.iceberg.tables import insert
+from tests.pipeline.formats.iceberg.tables import delete, insert
 from tests.pipeline.histories import table
 from tests.pipeline.stored import APP
 
@@ -130,6 +133,39 @@ def test_a_table_of_another_destination_is_refused(owner: Owner, tmp_path: Path)
         other.new_table()
     assert not other.open().find_folders()
     assert owner.open().find_folders() == {"public/t"}
+
+
+@pytest.mark.parametrize("does_upkeep", [True, False])
+def test_upkeep_may_be_left_to_the_service(owner: Owner, does_upkeep: bool) -> None:
+    limits = Limits(
+        snapshots=4, small_manifests=2, merged_files=2, upkeep_versions=1, small_file_bytes=0, does_upkeep=does_upkeep
+    )
+    stored = replace(owner, storage=replace(owner.storage, limits=limits)).new_table()
+    paths: set[Path] = set()
+    for number in range(8):
+        insert(stored, 1000 + 10 * number, range(number, number + 1))
+        if number % 2:
+            delete(stored, 1005 + 10 * number, range(number, number + 1))
+        location = Path(owner.open_as_reader().location())
+        paths |= {path for path in location.rglob("*") if path.is_file()}
+    while merge_next(stored, SequentialEngine()):
+        pass
+    for path in paths:
+        os.utime(path, (0, 0))
+    for _ in range(3):
+        stored.maintain(0)
+    assert owner.ids() == [0, 2, 4, 6]
+    table_of_reader = owner.open_as_reader()
+    manifests = len(table_of_reader.inspect.manifests())
+    counts = len(table_of_reader.metadata.snapshots), len(stored.files), manifests
+    is_whole = all(path.exists() for path in paths)
+    if does_upkeep:
+        assert max(counts) <= 3
+        assert not is_whole
+    else:
+        assert counts == (13, 4, 5)
+        assert is_whole
+        assert not stored.is_upkeep_due(0)
 
 
 @pytest.mark.parametrize("status", [500, 503])

@@ -300,7 +300,7 @@ class CatalogVersions(MetadataVersions):
         versions = (_version_of(metadata, path) for path in expired if (metadata := read_metadata(self._storage, path)))
         store_old_versions(self._storage, self._folder, filter(_is_own, versions), oldest)
         for path in expired:
-            if self.deletes_metadata:
+            if self.deletes_metadata and self._storage.limits.does_upkeep:
                 self._storage.delete(path)
             del self._stale[path]
 
