@@ -44,7 +44,7 @@ _OWN_NAME = re.compile("part-[0-9a-f]{32}(-full)?\\.parquet")
 
 def is_own_name(path: str) -> bool:
     """Return whether replicate named a data file; other programs write merged files under other names."""
-    return _OWN_NAME.fullmatch(path) is not None
+    return _OWN_NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +351,7 @@ def _write_file(
     data = sink.getvalue()
     limits = storage.limits
     is_full = 2 * rows.num_rows >= limits.file_rows or 2 * rows.nbytes >= limits.file_bytes
-    path = f"part-{uuid.uuid4().hex}{_FULL_SUFFIX if is_full else '.parquet'}"
+    path = storage.layout(folder).of_rows(f"part-{uuid.uuid4().hex}{_FULL_SUFFIX if is_full else '.parquet'}")
     storage.write(f"{folder}/{path}", memoryview(data).cast("B"))
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows), partition=partition)
 

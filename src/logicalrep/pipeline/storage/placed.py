@@ -7,12 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO
 
+from logicalrep.pipeline.storage.layout import FolderLayout
 from logicalrep.pipeline.storage.storage import InvalidDestinationError, Storage, StorageError
 
 _STATE = "_logicalrep"
 """The folder of replicate's state, which stays at the destination."""
 _OWN = "_"
 """The beginning of the names of replicate's own files in a table's folder, which stay there too."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The storage of a table's location, and where new files are there."""
+
+    storage: Storage
+    layout: FolderLayout
 
 
 @dataclass(frozen=True)
@@ -23,21 +32,24 @@ class PlacedStorage(Storage):
     catalog's service may remove files that the table's metadata does not name.
 
     Example:
-        >>> storage.place("public/orders", Storage("s3://warehouse/4f1c"))
-        >>> storage.location("public/orders/part-1.parquet")
-        's3://warehouse/4f1c/part-1.parquet'
+        >>> storage.place("public/orders", Place(Storage("s3://warehouse/4f1c"), FolderLayout("data")))
+        >>> storage.location("public/orders/data/part-1.parquet")
+        's3://warehouse/4f1c/data/part-1.parquet'
     """
 
-    places: dict[str, Storage] = field(default_factory=dict, repr=False)
+    places: dict[str, Place] = field(default_factory=dict, repr=False)
     """The places by the tables' folders. Each new place is added; engines get the current places."""
 
     def __reduce__(self) -> tuple[type[Storage], tuple[object, ...]]:
         return type(self), (self.uri, self.storage_options, self.limits, self.credentials, dict(self.places))
 
-    def place(self, folder: str, place: Storage) -> None:
+    def place(self, folder: str, place: Place) -> None:
         """Let the files of the table in a folder be at a place."""
         if self.places.get(folder) != place:
             self.places[folder] = place
+
+    def layout(self, folder: str) -> FolderLayout:
+        return self.places[folder].layout
 
     def list_own(self, folder: str) -> list[str]:
         """Return the paths of replicate's own files in a table's folder."""
@@ -51,7 +63,7 @@ class PlacedStorage(Storage):
         folder = "/".join(parts[:2])
         if folder not in self.places:
             raise InvalidDestinationError(f"the catalog has no table for the files of {folder}")
-        return self.places[folder], parts[2] if len(parts) == 3 else ""
+        return self.places[folder].storage, parts[2] if len(parts) == 3 else ""
 
     def uri_of(self, path: str) -> str:
         placed = self._find(path)
@@ -63,7 +75,8 @@ class PlacedStorage(Storage):
 
     def path_of(self, location: str) -> str:
         # A place may be within another place.
-        for folder, place in sorted(self.places.items(), key=lambda entry: -len(entry[1].uri)):
+        places = ((folder, place.storage) for folder, place in self.places.items())
+        for folder, place in sorted(places, key=lambda entry: -len(entry[1].uri)):
             plain = location.removeprefix("file://") if place.is_local else location
             if plain == place.uri:
                 return folder

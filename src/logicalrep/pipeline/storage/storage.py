@@ -18,6 +18,7 @@ from logicalrep.options.paths import MalformedFileError as MalformedFileError
 from logicalrep.options.paths import below as below
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.stored_json import parse_json
+from logicalrep.pipeline.storage.layout import FolderLayout
 from logicalrep.pipeline.storage.local_files import LocalFiles, NoLinksError, UnreadableError
 from logicalrep.pipeline.storage.store_files import StoreFiles
 from logicalrep.pipeline.storage.uris import is_folder
@@ -257,6 +258,10 @@ class Storage:
     def delete(self, path: str) -> None:
         """Delete a file if it exists; a process that has opened the file on a disk can still read it."""
         self._run(path, lambda: self._files.delete(path))
+
+    def layout(self, folder: str) -> FolderLayout:
+        """Return where the new files of the table in a folder are."""
+        return FolderLayout()
 
     def remove_empty_folders(self, folder: str) -> None:
         """Remove a folder and its subfolders that have no files; do nothing in a store. No process may write then."""

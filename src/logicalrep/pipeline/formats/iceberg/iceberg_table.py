@@ -307,7 +307,7 @@ class IcebergTable(StoredTable):
         has_rows = bool(added or removed or replaces)
         if has_rows or new_columns or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
-            writer = ManifestWriter(self.storage, f"{self.folder}/metadata", changed, snapshot_id, new_columns)
+            writer = ManifestWriter(self.storage, self.folder, changed, snapshot_id, new_columns)
             content = self._content.write_changes(writer, self.folder, described, added, removed)
             path = writer.write_list(content.manifests, start.current_snapshot_id)
             if operation is None and not has_rows:

@@ -117,7 +117,7 @@ def manifest_data_file(
 
 def _with_nulls(file: ManifestDataFile, columns: Collection[int]) -> ManifestDataFile:
     """Return a file with the counts of columns that it lacks, which are NULL in all rows."""
-    if not columns or not is_own_name(file.file_path.rpartition("/")[2]):
+    if not columns or not is_own_name(file.file_path):
         return file
     counted, counts = copy(file), dict.fromkeys(columns, file.record_count)
     counted[_VALUE_COUNTS], counted[_NULL_COUNTS] = (
@@ -141,7 +141,7 @@ class ManifestWriter:
 
     storage: Storage
     folder: str
-    """The folder of the table's metadata."""
+    """The table's folder."""
     metadata: TableMetadata
     """The table's metadata with the schema and the partition spec of the new files."""
     snapshot_id: int
@@ -218,7 +218,7 @@ class ManifestWriter:
         )
 
     def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, of_deletes: bool) -> Manifest:
-        path = f"{self.folder}/{uuid.uuid4()}-m.avro"
+        path = self._path(f"{uuid.uuid4()}-m.avro")
         written, kind = (
             FileToMemory(self.storage.location(path)),
             _DeleteManifestWriter if of_deletes else ManifestWriterV2,
@@ -239,6 +239,9 @@ class ManifestWriter:
         )
         return Manifest(file, tuple(live_entries))
 
+    def _path(self, name: str) -> str:
+        return f"{self.folder}/{self.storage.layout(self.folder).of_metadata(name)}"
+
     def _schema_of(self, spec: PartitionSpec) -> Schema:
         """Return the last schema that has the columns of a spec: the current schema may lack a dropped column."""
         sources = {field.source_id for field in spec.fields}
@@ -247,7 +250,7 @@ class ManifestWriter:
 
     def write_list(self, manifests: Sequence[Manifest], parent: int | None) -> str:
         """Write the snapshot's manifest list; return the path at the destination."""
-        path = f"{self.folder}/snap-{self.snapshot_id}-{uuid.uuid4()}.avro"
+        path = self._path(f"snap-{self.snapshot_id}-{uuid.uuid4()}.avro")
         written = FileToMemory(self.storage.location(path))
         with ManifestListWriterV2(written, self.snapshot_id, parent, self.sequence_number, _CODEC) as writer:
             if manifests:

@@ -40,7 +40,7 @@ def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table([paths, positions], schema=_SCHEMA), sink, compression="zstd", write_page_checksum=True)
     data = sink.getvalue().to_pybytes()
-    path = f"{folder}/deletes-{uuid.uuid4().hex}.parquet"
+    path = f"{folder}/{storage.layout(folder).of_rows(f'deletes-{uuid.uuid4().hex}.parquet')}"
     storage.write(path, data)
     return ManifestDataFile.from_args(
         content=DataFileContent.POSITION_DELETES,

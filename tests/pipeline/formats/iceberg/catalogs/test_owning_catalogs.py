@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from pyiceberg.table import Table
+from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.snapshots import Operation
 
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -27,10 +28,11 @@ from tests.pipeline.formats.iceberg.catalogs.services import compact, expire_all
 from tests.pipeline.formats.iceberg.catalogs.tables import open_table
 from tests.pipeline.formats.iceberg.tables import delete, insert
 from tests.pipeline.histories import table
-from tests.pipeline.stored import APP
+from tests.pipeline.stored import APP, MARKS_IN_SMALL_FILES, MODES, WriteMode
 
 pytestmark = pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning")
 
+WRITTEN: dict[WriteMode, set[str]] = {"copy-on-write": {"part"}, "merge-on-read": {"part", "deletes"}}
 TABLE = "/namespaces/public/tables/t"
 
 
@@ -49,8 +51,8 @@ class Owner:
         """Return the tables as another process sees them."""
         return IcebergTables.in_catalog(self.storage, self.settings)
 
-    def new_table(self) -> StoredTable:
-        spec = table(("id",), TableSettings(format="iceberg"))
+    def new_table(self, mode: WriteMode = "copy-on-write") -> StoredTable:
+        spec = table(("id",), TableSettings(write_mode=mode, format="iceberg"))
         tables = self.open()
         tables.prepare("public/t", spec)
         new = NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24)
@@ -77,7 +79,7 @@ def test_a_table_is_where_the_catalog_has_put_it(owner: Owner, tmp_path: Path) -
     assert owner.ids() == [0, 1, 2]
     location = owner.open_as_reader().location()
     assert location.startswith(f"{tmp_path}/warehouse/")
-    assert list(Path(location).glob("*.parquet"))
+    assert list(Path(location).glob("data/*.parquet"))
     reopened = open_table(owner.open())
     assert (reopened.version, reopened.applied(APP), reopened.files) == (stored.version, Lsn(1000), stored.files)
     insert(reopened, 1001, range(3, 5))
@@ -96,7 +98,7 @@ def test_upkeep_deletes_no_file_of_the_catalog_or_its_services(owner: Owner) -> 
     foreign_files = [
         location / name for name in ("data/merged.parquet", "metadata/old.metadata.json", "metadata/x.stats")
     ]
-    own_files = [location / f"part-{'0' * 32}.parquet", location / f"metadata/snap-1-{UUID(int=1)}.avro"]
+    own_files = [location / f"data/part-{'0' * 32}.parquet", location / f"metadata/snap-1-{UUID(int=1)}.avro"]
     for path in (*foreign_files, *own_files):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x")
@@ -223,6 +225,52 @@ def test_a_namespace_that_may_not_be_created_is_reported(owner: Owner) -> None:
     owner.server.namespaces["public"] = {}
     insert(owner.new_table(), 1000, range(3))
     assert owner.ids() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_new_files_are_where_the_properties_say(owner: Owner, mode: WriteMode) -> None:
+    stored = owner.new_table(mode)
+    insert(stored, 1000, range(300))
+    location = owner.open_as_reader().location()
+    paths = {"write.data.path": f"{location}/rows/of", "write.metadata.path": f"{location}/lists/"}
+    properties = {**paths, "write.object-storage.enabled": "true"}
+    with owner.open_as_reader().transaction() as transaction:
+        transaction.set_properties(properties)
+    previous = {path for path in Path(location).rglob("*") if path.is_file()}
+    stored = open_table(replace(owner, storage=replace(owner.storage, limits=MARKS_IN_SMALL_FILES)).open())
+    delete(stored, 1001, range(1))
+    insert(stored, 1002, range(300, 302))
+    written = {path for path in Path(location).rglob("*") if path.is_file()} - previous
+    assert {path.parent for path in written if path.suffix == ".avro"} == {Path(location, "lists")}
+    files = {str(path) for path in written if path.suffix == ".parquet"}
+    provider = load_location_provider(location, properties)
+    assert files == {provider.new_data_location(Path(path).name) for path in files}
+    assert {Path(path).name.partition("-")[0] for path in files} == WRITTEN[mode]
+    reopened = open_table(owner.open())
+    assert reopened.files == stored.files
+    for _ in range(3):
+        reopened.maintain(0)
+    assert owner.ids() == list(range(1, 302))
+
+
+@pytest.mark.parametrize("name", ["write.data.path", "write.metadata.path"])
+@pytest.mark.parametrize("place", ["elsewhere", "t/../elsewhere", "_own"])
+def test_a_table_whose_files_have_to_be_elsewhere_is_refused(owner: Owner, name: str, place: str) -> None:
+    stored = owner.new_table()
+    insert(stored, 1000, range(3))
+    location = owner.open_as_reader().location()
+    uri = f"{location}/_own" if place == "_own" else f"{owner.server.warehouse.uri}/{place}"
+    with owner.open_as_reader().transaction() as transaction:
+        transaction.set_properties({name: uri})
+    with pytest.raises(ForeignTableError, match=f"has the property {name} with the location {uri}"):
+        insert(open_table(owner.open()), 1001, range(3, 5))
+    with pytest.raises(ForeignTableError, match=name):
+        owner.open().prepare("public/t", stored.table)
+    assert owner.ids() == [0, 1, 2]
+    with owner.open_as_reader().transaction() as transaction:
+        transaction.remove_properties(name)
+    insert(open_table(owner.open()), 1001, range(3, 5))
+    assert owner.ids() == [0, 1, 2, 3, 4]
 
 
 def test_forced_and_reserved_properties_do_not_stop_a_table(owner: Owner) -> None:

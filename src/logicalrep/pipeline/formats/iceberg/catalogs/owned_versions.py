@@ -8,11 +8,12 @@ first commit has the rows. The table's properties name the destination and the f
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import TableUpdate
 
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions, Creation, requirements_of
@@ -22,17 +23,19 @@ from logicalrep.pipeline.formats.iceberg.metadata import FORMAT_VERSION, TABLE, 
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage.placed import PlacedStorage
+from logicalrep.pipeline.storage.layout import FolderLayout
+from logicalrep.pipeline.storage.placed import Place, PlacedStorage
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep_runtime.errors import LogicalRepError
 
 DESTINATION, FOLDER = "logicalrep.destination", "logicalrep.folder"
 """The properties with the destination and the folder of a table that replicate created in the catalog."""
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_OWN_FILE = re.compile(
-    rf"(part|deletes)-[0-9a-f]{{32}}(-full)?\.parquet|metadata/({_UUID}-m|snap-[0-9]+-{_UUID})\.avro"
-)
+_OWN_FILE = re.compile(rf"(.*/)?((part|deletes)-[0-9a-f]{{32}}(-full)?\.parquet|({_UUID}-m|snap-[0-9]+-{_UUID})\.avro)")
 """The names that replicate gives to files of tables."""
+_FOLDERS = {"write.data.path": "data", "write.metadata.path": "metadata"}
+"""The properties with the locations of new files, and the folders without the properties."""
+_HASHED = "write.object-storage.enabled"
 
 
 class OwnedVersions(CatalogVersions):
@@ -48,6 +51,19 @@ class OwnedVersions(CatalogVersions):
         if self._table is None:
             ask(self._settings, self._make_namespace)
             self._create_empty(table)
+        self._refuse_other_locations()
+
+    def _refuse_other_locations(self) -> None:
+        """Raise ForeignTableError if new files have to be outside of the table's location."""
+        assert self._table is not None
+        metadata = self._table.metadata
+        for name in _FOLDERS:
+            if _folder(metadata, name) is None:
+                raise ForeignTableError(
+                    f"{self._shown} has the property {name} with the location {metadata.properties[name]}: replicate "
+                    f"writes only below {metadata.location}, in folders whose names do not begin with _; remove the "
+                    "property, or set such a location"
+                )
 
     def _create_empty(self, table: TableSpec) -> None:
         own = {DESTINATION: self._storage.uri, FOLDER: self._folder, "format-version": str(FORMAT_VERSION)}
@@ -77,8 +93,8 @@ class OwnedVersions(CatalogVersions):
                 f"{self._shown} is not the table {self._folder} of {self._storage.uri}: two tables have one name "
                 "there; rename a table, or use another catalog"
             )
-        place = placed(self._settings, self._name, metadata.location.rstrip("/"), table.config, self._storage)
-        self._placed.place(self._folder, place)
+        storage = placed(self._settings, self._name, metadata.location.rstrip("/"), table.config, self._storage)
+        self._placed.place(self._folder, Place(storage, _layout(metadata)))
 
     def start(self, table: TableSpec, properties: Mapping[str, str]) -> TableMetadata:
         if self._table is None:
@@ -95,6 +111,16 @@ class OwnedVersions(CatalogVersions):
         paths = {path.removeprefix(start) for path in self._storage.list(self._folder)}
         return super().find_needed() | {path for path in paths if _OWN_FILE.fullmatch(path) is None}
 
+    def commit(
+        self,
+        last: MetadataVersion | None,
+        start: TableMetadata,
+        updates: Sequence[TableUpdate],
+        snapshot_id: int | None,
+    ) -> MetadataVersion | None:
+        self._refuse_other_locations()
+        return super().commit(last, start, updates, snapshot_id)
+
     def _create(self, start: TableMetadata) -> Creation:
         assert self._table is not None
         return Creation(self._table, requirements_of(start))
@@ -102,3 +128,23 @@ class OwnedVersions(CatalogVersions):
     def retention(self, hours: float) -> dict[str, str]:
         # The catalog's own settings decide how long snapshots and metadata stay.
         return {}
+
+
+def _layout(metadata: TableMetadata) -> FolderLayout:
+    """Return where new files are; files that have to be elsewhere are refused before a commit."""
+    data, of_metadata = (_folder(metadata, name) or "" for name in _FOLDERS)
+    return FolderLayout(data, of_metadata, metadata.properties.get(_HASHED, "").lower() == "true")
+
+
+def _folder(metadata: TableMetadata, name: str) -> str | None:
+    """Return the folder within the table's location that a property names; None for another location.
+
+    Names that begin with `_` are at the destination.
+    """
+    location = metadata.location.rstrip("/")
+    path = metadata.properties.get(name, f"{location}/{_FOLDERS[name]}").rstrip("/")
+    if path == location:
+        return ""
+    folder = path.removeprefix(f"{location}/")
+    is_own = path != folder and not folder.startswith("_") and {"", ".", ".."}.isdisjoint(folder.split("/"))
+    return folder if is_own else None
