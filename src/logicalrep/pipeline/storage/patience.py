@@ -51,7 +51,7 @@ class Patience(Wait):
                     self._observer.on_event(DestinationFailing(self._describe(error), is_first=True))
                 else:
                     self.say(partial(self._describe, error))
-                self.pause(pause)
+                self.pause(max(pause, error.retry_seconds))
                 pause = min(2 * pause, _LONGEST_PAUSE)
             else:
                 if self._is_failing:

@@ -58,6 +58,8 @@ class StorageError(LogicalRepError, RuntimeError):
     code = "STORAGE_NOT_WRITABLE"
     may_pass = True
     """Whether a retry may succeed, for example after a full disk or an unreachable store."""
+    retry_seconds = 0.0
+    """The least seconds before a retry that a service asks for."""
 
 
 class DamagedError(LogicalRepError, RuntimeError):

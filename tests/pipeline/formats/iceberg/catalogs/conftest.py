@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from logicalrep.pipeline.storage.storage import Storage
+
 if TYPE_CHECKING:
     from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests
+    from tests.pipeline.formats.iceberg.catalogs.owner import Owner
 
 if any(importlib.util.find_spec(name) is None for name in ("moto", "pyiceberg", "sqlalchemy")):
     collect_ignore_glob = ["*"]
@@ -28,3 +31,13 @@ def catalog(
 
     with catalog_of(request.param, tmp_path, monkeypatch) as opened:
         yield opened
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[Owner]:
+    """A catalog that owns its tables."""
+    from tests.pipeline.formats.iceberg.catalogs.owner import Owner
+    from tests.pipeline.formats.iceberg.catalogs.owner_server import OwnerServer
+
+    with OwnerServer(Storage(str(tmp_path / "warehouse"))).running() as server:
+        yield Owner(server, Storage(str(tmp_path / "lake")))

@@ -21,15 +21,21 @@ from urllib.parse import unquote, urlsplit
 from pydantic import ValidationError
 from pyiceberg.catalog.rest import CreateTableRequest
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import DataFileContent, ManifestContent
+from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableRequest
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
+    AddSnapshotUpdate,
     AssertCreate,
     SetLocationUpdate,
     SetPropertiesUpdate,
     update_table_metadata,
 )
+from pyiceberg.types import NestedField
 
+from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
 from logicalrep.pipeline.storage.storage import Storage
 
 _CREATION = {"name", "location", "schema", "partition-spec", "write-order", "stage-create", "properties"}
@@ -47,6 +53,13 @@ class Profile:
     reserved: tuple[str, ...] = ()
     """The beginnings of properties that clients may not set."""
     may_create_namespaces: bool = True
+    omitted: tuple[str, ...] = ()
+    """The beginnings of properties that the catalog silently leaves out."""
+    needs_credentials: bool = False
+    """Whether the catalog refuses requests for credentials if it has none."""
+    takes_equality_deletes: bool = True
+    lowers_columns: bool = False
+    """Whether the catalog changes the names of columns to small letters."""
 
 
 @dataclass
@@ -85,7 +98,11 @@ class OwnerServer:
         self.vend: Callable[[], dict[str, str]] = dict
         """Returns the configuration of new credentials for a table."""
         self.faults: list[Fault] = []
+        self.tokens: list[str] | None = None
+        """The tokens that were handed out, of which the last one is valid; None if no token is needed."""
         self.headers: dict[str, str] = {}
+        self.position_deletes = 0
+        """The delete files of position deletes in the snapshots that the profile checked."""
         self.namespaces: dict[str, dict[str, str]] = {}
         self.tables: dict[tuple[str, str], _Entry] = {}
         self._staged: dict[tuple[str, str], TableMetadata] = {}
@@ -146,6 +163,12 @@ class OwnerServer:
     def _answer(self, method: str, path: str, body: bytes, *, is_purged: bool) -> tuple[int, Any]:
         try:
             parts = [unquote(part) for part in path.removeprefix("/v1/").split("/")]
+            if self.tokens is not None:
+                if parts == ["oauth", "tokens"]:
+                    self.tokens.append(f"token{len(self.tokens)}")
+                    return 200, {"access_token": self.tokens[-1], "token_type": "bearer", "expires_in": 3600}
+                if self.headers.get("Authorization") not in [f"Bearer {token}" for token in self.tokens[-1:]]:
+                    raise RefusedError(401, "the token has expired", "NotAuthorizedException")
             return self._route(method, parts, json.loads(body) if body else {}, is_purged=is_purged)
         except RefusedError as error:
             return error.status, _error(error.kind, str(error), error.status)
@@ -233,7 +256,7 @@ class OwnerServer:
             schema=request.table_schema,
             partition_spec=request.partition_spec,  # type: ignore[arg-type]
             sort_order=request.write_order,  # type: ignore[arg-type]
-            properties={**request.properties, **self.profile.forced},
+            properties=request.properties,
         )
         if request.stage_create:
             self._staged[name] = metadata
@@ -263,6 +286,8 @@ class OwnerServer:
                 raise RefusedError(403, "the catalog chooses the location of a table", "ForbiddenException")
             if isinstance(update, SetPropertiesUpdate):
                 self._check(update.updates)
+            if isinstance(update, AddSnapshotUpdate) and not self.profile.takes_equality_deletes:
+                self._check_deletes(update.snapshot)
         updated = update_table_metadata(metadata, request.updates)
         # pyiceberg forgets the parents that are removed; other catalogs leave them named.
         parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in metadata.snapshots}
@@ -272,17 +297,39 @@ class OwnerServer:
             else snapshot
             for snapshot in updated.snapshots
         ]
-        properties = {**updated.properties, **self.profile.forced}
-        updated = updated.model_copy(update={"snapshots": snapshots, "properties": properties})
-        entry = self._write(name, updated)
+        entry = self._write(name, updated.model_copy(update={"snapshots": snapshots}))
         return 200, {"metadata-location": entry.location, "metadata": _json(entry.metadata)}
 
+    def _check_deletes(self, snapshot: Snapshot) -> None:
+        files = StorageFiles(self.warehouse)
+        manifests = [manifest for manifest in snapshot.manifests(files) if manifest.content == ManifestContent.DELETES]
+        entries = [entry for manifest in manifests for entry in manifest.fetch_manifest_entry(files)]
+        self.position_deletes += len(entries)
+        if any(entry.data_file.content == DataFileContent.EQUALITY_DELETES for entry in entries):
+            raise RefusedError(400, "equality deletes are not supported")
+
     def _write(self, name: tuple[str, str], metadata: TableMetadata) -> _Entry:
+        metadata = self._as_stored(metadata)
         number = len(metadata.metadata_log)
         location = f"{metadata.location}/metadata/{number:05}-{uuid.uuid4()}.metadata.json"
         self.warehouse.write(location.removeprefix(f"{self.warehouse.uri}/"), metadata.model_dump_json().encode())
         self.tables[name] = _Entry(metadata, location)
         return self.tables[name]
+
+    def _as_stored(self, metadata: TableMetadata) -> TableMetadata:
+        profile = self.profile
+        properties = {
+            name: value
+            for name, value in metadata.properties.items()
+            if not name.startswith(profile.omitted or ("\0",))
+        }
+        schemas = [
+            Schema(*(_lowered(field) for field in schema.fields), schema_id=schema.schema_id)
+            if profile.lowers_columns
+            else schema
+            for schema in metadata.schemas
+        ]
+        return metadata.model_copy(update={"properties": properties | dict(profile.forced), "schemas": schemas})
 
     def _loaded(self, entry: _Entry) -> dict[str, Any]:
         answer = {"metadata-location": entry.location, "metadata": _json(entry.metadata), "config": {}}
@@ -292,6 +339,8 @@ class OwnerServer:
 
     def _credentials(self, entry: _Entry) -> list[dict[str, Any]]:
         config = self.vend()
+        if self.profile.needs_credentials and not config:
+            raise RefusedError(400, "Credential vending was requested for the table, but no credentials are available")
         return [{"prefix": f"{entry.metadata.location}/", "config": config}] if config else []
 
     @contextmanager
@@ -309,6 +358,10 @@ class OwnerServer:
 def expiring(config: Mapping[str, str], seconds: float) -> dict[str, str]:
     """Return the configuration of S3 credentials that expire after some seconds."""
     return {**config, "s3.session-token-expires-at-ms": str(int((time.time() + seconds) * 1000))}
+
+
+def _lowered(field: NestedField) -> NestedField:
+    return field.model_copy(update={"name": field.name.lower()})
 
 
 def _json(metadata: TableMetadata) -> Any:

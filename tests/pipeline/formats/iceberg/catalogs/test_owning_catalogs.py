@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
-from pyiceberg.table import Table
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.snapshots import Operation
 
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import connect
-from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
-from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, Position, StoredTable
+from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.formats.iceberg.catalogs.owner_server import Fault, OwnerServer, Profile
+from tests.pipeline.formats.iceberg.catalogs.owner import Owner
+from tests.pipeline.formats.iceberg.catalogs.owner_server import Fault, Profile
 from tests.pipeline.formats.iceberg.catalogs.services import compact, expire_all
 from tests.pipeline.formats.iceberg.catalogs.tables import open_table
 from tests.pipeline.formats.iceberg.tables import delete, insert
@@ -34,43 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:
 
 WRITTEN: dict[WriteMode, set[str]] = {"copy-on-write": {"part"}, "merge-on-read": {"part", "deletes"}}
 TABLE = "/namespaces/public/tables/t"
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A catalog that owns tables, and a destination elsewhere."""
-
-    server: OwnerServer
-    storage: Storage
-
-    @property
-    def settings(self) -> CatalogSettings:
-        return CatalogSettings(self.server.uri)
-
-    def open(self) -> IcebergTables:
-        """Return the tables as another process sees them."""
-        return IcebergTables.in_catalog(self.storage, self.settings)
-
-    def new_table(self, mode: WriteMode = "copy-on-write") -> StoredTable:
-        spec = table(("id",), TableSettings(write_mode=mode, format="iceberg"))
-        tables = self.open()
-        tables.prepare("public/t", spec)
-        new = NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24)
-        return tables.replace("public/t", new, tables.open("public/t"))
-
-    def ids(self) -> list[int]:
-        """Return the ids as a reader of the catalog has them."""
-        return sorted(self.open_as_reader().scan().to_arrow()["id"].to_pylist())
-
-    def open_as_reader(self) -> Table:
-        catalog = connect(self.settings, self.server.warehouse)
-        return catalog.load_table("public.t")
-
-
-@pytest.fixture
-def owner(tmp_path: Path) -> Iterator[Owner]:
-    with OwnerServer(Storage(str(tmp_path / "warehouse"))).running() as server:
-        yield Owner(server, Storage(str(tmp_path / "lake")))
 
 
 def test_a_table_is_where_the_catalog_has_put_it(owner: Owner, tmp_path: Path) -> None:

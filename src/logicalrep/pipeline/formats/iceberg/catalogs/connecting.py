@@ -6,8 +6,10 @@ SQL catalogs and Glue leave the metadata files to their clients: replicate reads
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -26,7 +28,7 @@ from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.table import Table
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.utils.config import merge_config
-from requests import PreparedRequest, Response, Session
+from requests import HTTPError, PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 
 from logicalrep.options.extras import find_missing, installing
@@ -50,6 +52,12 @@ _DESTINATION, _STORE_OPTION = "logicalrep.to", "logicalrep.store."
 _LIBRARIES = ("pyiceberg", "sqlalchemy", "requests", "urllib3", "botocore", "psycopg", "sqlite3", "pydantic_core")
 _PERMANENT = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthError, UnauthorizedError)
 """The errors of a catalog that a retry cannot fix."""
+_LONGEST_RETRY = 600.0
+"""The most seconds before a retry that replicate grants a catalog."""
+_VENDING = "Credential vending"
+"""A text in the errors of catalogs that are asked for credentials and have none."""
+OWN_PROPERTIES = "logicalrep."
+"""The beginning of the names of replicate's own properties."""
 
 
 class CatalogError(StorageError):
@@ -143,7 +151,30 @@ def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
 
 def catalog_error(settings: CatalogSettings, error: Exception) -> CatalogError:
     text = f"the catalog {settings.shown}: {without_secrets(first_line(error), settings.secrets)}"
-    return (InvalidCatalogError if isinstance(error, _PERMANENT) else CatalogError)(text)
+    if not isinstance(error, _PERMANENT):
+        passing = CatalogError(text)
+        passing.retry_seconds = _retry_seconds(error)
+        return passing
+    if OWN_PROPERTIES in text:
+        text += (
+            "; replicate needs its own properties: let the catalog allow properties whose names begin with "
+            f"{OWN_PROPERTIES}, or use another catalog"
+        )
+    if _VENDING in text and settings.owns_tables:
+        text += "; if the catalog hands out no credentials, add --catalog-option access-delegation=none"
+    return InvalidCatalogError(text)
+
+
+def _retry_seconds(error: Exception) -> float:
+    """Return the seconds of an answer's header `Retry-After`, which has seconds or a time; 0 without the header."""
+    cause = error.__cause__
+    response = cause.response if isinstance(cause, HTTPError) else None
+    text = "" if response is None else response.headers.get("Retry-After", "")
+    try:
+        seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
+    except ValueError:
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_RETRY)
 
 
 def is_catalog_error(error: BaseException) -> bool:

@@ -11,13 +11,20 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableUpdate
 
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions, Creation, requirements_of
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, catalog_error, is_catalog_error
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import (
+    OWN_PROPERTIES,
+    InvalidCatalogError,
+    ask,
+    catalog_error,
+    is_catalog_error,
+)
 from logicalrep.pipeline.formats.iceberg.catalogs.vended_credentials import placed
 from logicalrep.pipeline.formats.iceberg.metadata import FORMAT_VERSION, TABLE, format_change, iceberg_schema
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
@@ -68,7 +75,7 @@ class OwnedVersions(CatalogVersions):
     def _create_empty(self, table: TableSpec) -> None:
         own = {DESTINATION: self._storage.uri, FOLDER: self._folder, "format-version": str(FORMAT_VERSION)}
         try:
-            self._catalog.create_table(self._name, iceberg_schema(table, 0), properties=own)
+            created = self._catalog.create_table(self._name, iceberg_schema(table, 0), properties=own)
         except Exception as error:
             if isinstance(error, LogicalRepError) or not is_catalog_error(error):
                 raise
@@ -77,7 +84,22 @@ class OwnedVersions(CatalogVersions):
             if self._table is None:
                 raise catalog_error(self._settings, error) from None
             return
+        if omitted := own.keys() - created.metadata.properties.keys() - {"format-version"}:
+            raise InvalidCatalogError(
+                f"{self._shown} lacks properties that replicate set, {', '.join(sorted(omitted))}: let the catalog "
+                f"store properties whose names begin with {OWN_PROPERTIES}, or use another catalog"
+            )
         self.find()
+        self._refuse_other_columns(iceberg_schema(table, 0), created.metadata)
+
+    def _refuse_other_columns(self, expected: Schema, metadata: TableMetadata) -> None:
+        """Raise ForeignTableError if the catalog changed names of columns, as catalogs do that allow small letters."""
+        names = zip(expected.column_names, metadata.schema().column_names, strict=False)
+        if changed := [f"{name} to {changed_name}" for name, changed_name in names if name != changed_name]:
+            raise ForeignTableError(
+                f"{self._shown} does not have the names of its columns: the catalog has changed {', '.join(changed)}; "
+                "rename the columns, leave them out, or use another catalog"
+            )
 
     def find(self, number: int | None = None) -> MetadataVersion | None:
         version = super().find(number)
@@ -119,7 +141,11 @@ class OwnedVersions(CatalogVersions):
         snapshot_id: int | None,
     ) -> MetadataVersion | None:
         self._refuse_other_locations()
-        return super().commit(last, start, updates, snapshot_id)
+        version = super().commit(last, start, updates, snapshot_id)
+        if version is not None and version.metadata.current_schema_id != start.current_schema_id:
+            described = TableSpec.from_json(version.metadata.properties[TABLE])
+            self._refuse_other_columns(iceberg_schema(described, 0), version.metadata)
+        return version
 
     def _create(self, start: TableMetadata) -> Creation:
         assert self._table is not None
