@@ -82,7 +82,10 @@ class PlacedStorage(Storage):
                 return folder
             if plain.startswith(f"{place.uri}/"):
                 return f"{folder}/{place.path_of(location)}"
-        return super().path_of(location)
+        raise ValueError(
+            f"{location} is outside of the locations of the tables, where replicate reads files: let the catalog's "
+            "service write below the table's location"
+        )
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
         placed = self._find(path)

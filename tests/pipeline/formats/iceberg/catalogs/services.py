@@ -15,13 +15,16 @@ from pyiceberg.table.update import AddSnapshotUpdate, RemoveSnapshotsUpdate, Set
 NAME = "public.t"
 
 
-def compact(catalog: Catalog, operation: Operation = Operation.REPLACE) -> int:
-    """Commit a snapshot with the same files, as a service that merges files does; return the snapshot's id."""
+def compact(catalog: Catalog, operation: Operation = Operation.REPLACE, *, place: str | None = None) -> int:
+    """Commit a snapshot with the same files, as a service that merges files does; return the snapshot's id.
+
+    The manifest list is at `place`, by default the table's location.
+    """
     table = catalog.load_table(NAME)
     current, metadata = table.current_snapshot(), table.metadata
     assert isinstance(metadata, TableMetadataV2)
     assert current is not None
-    listed = f"{table.location()}/metadata/snap-{uuid.uuid4()}.avro"
+    listed = f"{place or table.location()}/metadata/snap-{uuid.uuid4()}.avro"
     with table.io.new_input(current.manifest_list).open() as file, table.io.new_output(listed).create() as copy:
         copy.write(file.read())
     snapshot = Snapshot.model_validate(

@@ -13,10 +13,10 @@ from pyiceberg.table.snapshots import Operation
 
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import connect
-from logicalrep.pipeline.formats.stored_table import ForeignTableError
+from logicalrep.pipeline.formats.stored_table import ForeignTableError, LogDamagedError
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
+from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
 from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.owner import Owner
@@ -231,6 +231,18 @@ def test_a_table_whose_files_have_to_be_elsewhere_is_refused(owner: Owner, name:
         transaction.remove_properties(name)
     insert(open_table(owner.open()), 1001, range(3, 5))
     assert owner.ids() == [0, 1, 2, 3, 4]
+
+
+def test_files_of_a_service_outside_of_the_location_are_refused_by_their_names(owner: Owner) -> None:
+    stored = owner.new_table()
+    insert(stored, 1000, range(3))
+    place = f"{owner.server.warehouse.uri}/elsewhere"
+    compact(connect(owner.settings, owner.server.warehouse), place=place)
+    reason = f"{place}/metadata/snap-[^ ]* is outside of the locations of the tables"
+    with pytest.raises(MalformedFileError, match=reason):
+        insert(stored, 1001, range(3, 5))
+    with pytest.raises(LogDamagedError, match=reason):
+        owner.open().open("public/t")
 
 
 def test_forced_and_reserved_properties_do_not_stop_a_table(owner: Owner) -> None:
