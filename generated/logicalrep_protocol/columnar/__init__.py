@@ -5,9 +5,9 @@
     batch, session = decode_batch(messages, Session(version=1))     # messages: a pyarrow array of bytes
     batch, session = decode_batch(more_messages, session)           # the next batch
 
-`plans` has each version's columns, named as the fields of its messages. `logicalrep-native` reads and checks messages
-in one pass, and locates every value; without `logicalrep-native`, each version's `parse` reads message by message.
-`logicalrep_runtime.columnar` makes arrays of the located values.
+`plans` has each version's columns, named as the fields of its messages. The native module reads and checks messages in
+one pass, and locates every value; without it, each version's `parse` reads message by message. `logicalrep_runtime`
+makes arrays of the located values.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """

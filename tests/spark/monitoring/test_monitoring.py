@@ -108,11 +108,9 @@ def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
     assert began < metrics["logicalrep_last_commit_timestamp_seconds"] < committed
     assert committed < metrics["logicalrep_noted_timestamp_seconds"] < time.time()
     assert all(metrics[f"logicalrep_seconds_total {stage}"] > 0 for stage in ("server", "decoding", "spark"))
-    mode = "peek" if query.options.mode == "peek" else "walsender"
-    assert [metrics[f"logicalrep_mode {reading_mode}"] for reading_mode in ("peek", "walsender")] == [
-        mode == "peek",
-        mode != "peek",
-    ]
+    (mode,) = (mode for mode in ("peek", "walsender") if metrics[f"logicalrep_mode {mode}"])
+    # The server may have no free walsender, as sessions of an earlier test still end.
+    assert query.options.mode in (mode, "auto")
     # WAL that is not for the query is no lag, as Spark asks for more.
     db.execute("CREATE TABLE other (id int)")
     has_everything(query)

@@ -259,6 +259,9 @@ def _last(storage: Storage) -> tuple[int, State]:
         # The state was deleted meanwhile, after later states.
 
     if storage.read(f"{FOLDER}/{_COPY}") is not None:
+        if _numbers(storage):
+            # The first state was written meanwhile.
+            return _last(storage)
         copy = storage.uri_of(f"{FOLDER}/{_COPY}")
         raise MalformedFileError(f"{copy} is damaged: it copies the last file in {_STATES}, which has no files")
     return 0, State()
