@@ -2,7 +2,8 @@
 
 The parts, all of them by default but `index`, `upkeep`, `commits`, `memory` and `disk`, which take up to an hour:
 
-- load: the first load, beside COPY into nothing and beside writing the same rows to a Delta table from memory.
+- load: first loads of a table with few columns and of one with many types, by both engines, beside COPY into
+  nothing and beside writing the same rows to a Delta table from memory.
 - backlog: changes of three tables, beside receiving the same changes and dropping them.
 - spread: as many changes as a table has rows, spread over all of it, by copying files and by marking rows.
 - latency: the seconds from a commit until its rows are visible, at 2,000 changes a second, for inserts and for updates

@@ -1,43 +1,57 @@
-"""The first load of a large table."""
+"""The first load of a large table, narrow and of many types, by both engines."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
-import psycopg
 from deltalake import DeltaTable, write_deltalake
+from psycopg import sql
 
 from bench.tables.setting import Setting
 from logicalrep.postgres.copy_stream import receive_rows, send
 
+_TYPES = """
+CREATE TABLE orders (id int PRIMARY KEY, customer text, units bigint, price numeric(10,2), at timestamptz, day date,
+    is_paid bool, token uuid)
+"""
+_ROWS = """
+INSERT INTO orders SELECT i, 'customer number ' || i, 7 * i, i % 100000 / 100.0, '2026-01-01'::timestamptz
+    + i * interval '1 second', '2026-01-01'::date + i % 1000, i % 2 = 0, gen_random_uuid()
+    FROM generate_series(1, {}) AS i
+"""
+
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
-    """Measure the load, beside COPY into nothing and beside the same rows written to a Delta table from memory."""
+    """Measure the loads, beside COPY into nothing and beside the same rows written to a Delta table from memory."""
     setting.make("accounts", setting.scale)
-    setting.connection.execute("VACUUM ANALYZE accounts")
-    began = time.monotonic()
-    send(setting.connection, psycopg.sql.SQL("COPY accounts TO STDOUT"))  # type: ignore[arg-type]
-    for _ in receive_rows(setting.connection):
-        pass
-    copy = time.monotonic() - began
-    storage = setting.folder / "load"
-    ran = setting.once(storage)
-    rows = DeltaTable(str(storage / "public" / "accounts")).to_pyarrow_table()
-    began = time.monotonic()
-    write_deltalake(str(setting.folder / "memory"), rows)
-    memory = time.monotonic() - began
-    line = next(line for line in ran.output.splitlines() if " loaded " in line)
-    loaded = float(line.rpartition(" in ")[2].partition(" ")[0])
-    yield {
-        "measured": f"first load of {setting.scale:,} rows",
-        "rows a second": round(setting.scale / loaded),
-        "COPY into nothing": round(setting.scale / copy),
-        "written to Delta from memory": round(setting.scale / memory),
-        "seconds with the start of Spark": round(ran.seconds, 1),
-        **ran.used.figures(setting.scale, "rows"),
-    }
+    setting.connection.execute(_TYPES)
+    setting.connection.execute(_ROWS.format(setting.scale))
+    setting.connection.execute("VACUUM ANALYZE")
+    for table, engine in product(("accounts", "orders"), ("spark", "local")):
+        began = time.monotonic()
+        send(setting.connection, sql.SQL("COPY {} TO STDOUT").format(sql.Identifier(table)))
+        for _ in receive_rows(setting.connection):
+            pass
+        copy = time.monotonic() - began
+        storage = setting.folder / f"load-{table}-{engine}"
+        ran = setting.once(storage, "--engine", engine, "--tables", f"public.{table}")
+        rows = DeltaTable(str(storage / "public" / table)).to_pyarrow_table()
+        began = time.monotonic()
+        write_deltalake(str(setting.folder / f"memory-{table}-{engine}"), rows)
+        memory = time.monotonic() - began
+        line = next(line for line in ran.output.splitlines() if " loaded " in line)
+        loaded = float(line.rpartition(" in ")[2].partition(" ")[0])
+        yield {
+            "measured": f"first load of {setting.scale:,} rows of {table}, --engine {engine}",
+            "rows a second, with the start of Spark": round(setting.scale / loaded),
+            "COPY into nothing": round(setting.scale / copy),
+            "written to Delta from memory": round(setting.scale / memory),
+            "seconds of the command": round(ran.seconds, 1),
+            **ran.used.figures(setting.scale, "rows"),
+        }
 
 
 __all__ = ["measure"]
