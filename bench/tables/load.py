@@ -1,4 +1,4 @@
-"""The first load of a large table, narrow and of many types, by both engines."""
+"""The first loads of a large table with few columns, and of one with many types, by both engines."""
 
 from __future__ import annotations
 

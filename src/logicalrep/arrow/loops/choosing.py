@@ -10,7 +10,7 @@ from logicalrep_runtime.native import native_module
 F = TypeVar("F", bound=Callable[..., Any])
 
 PLAIN: dict[str, Callable[..., Any]] = {}
-"""The loops in Python by their names, also where those in C are used."""
+"""The loops in Python by their names, also where the loops in C are used."""
 
 
 def native_if_installed(plain: F) -> F:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import IO
 
 from logicalrep.pipeline.storage.layout import FolderLayout
@@ -53,25 +54,30 @@ class PlacedStorage(Storage):
 
     def list_own(self, folder: str) -> list[str]:
         """Return the paths of replicate's own files in a table's folder."""
-        return [path for path in super().times(folder) if path.removeprefix(f"{folder}/").startswith(_OWN)]
+        return [path for path in self._own.times(folder) if path.removeprefix(f"{folder}/").startswith(_OWN)]
 
-    def _find(self, path: str) -> tuple[Storage, str] | None:
-        """Return the place of a path and the path there; None for a path at the destination itself."""
+    def _at(self, path: str) -> tuple[Storage, str]:
+        """Return the storage of a path, a table's place or the destination itself, and the path there."""
         parts = self._checked(path).split("/", 2)
         if len(parts) < 2 or parts[0] == _STATE or (len(parts) == 3 and parts[2].startswith(_OWN)):
-            return None
+            return self._own, path
         folder = "/".join(parts[:2])
         if folder not in self.places:
             raise InvalidDestinationError(f"the catalog has no table for the files of {folder}")
         return self.places[folder].storage, parts[2] if len(parts) == 3 else ""
 
+    @cached_property
+    def _own(self) -> Storage:
+        """The destination, for replicate's own files."""
+        return Storage(self.uri, self.storage_options, self.limits, self.credentials)
+
     def uri_of(self, path: str) -> str:
-        placed = self._find(path)
-        return super().uri_of(path) if placed is None else placed[0].uri_of(placed[1]).rstrip("/")
+        storage, path_there = self._at(path)
+        return storage.uri_of(path_there).rstrip("/")
 
     def location(self, path: str) -> str:
-        placed = self._find(path)
-        return super().location(path) if placed is None else placed[0].location(placed[1]).rstrip("/")
+        storage, path_there = self._at(path)
+        return storage.location(path_there).rstrip("/")
 
     def path_of(self, location: str) -> str:
         # A place may be within another place.
@@ -88,28 +94,26 @@ class PlacedStorage(Storage):
         )
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
-        placed = self._find(path)
-        return super().read(path, most_bytes) if placed is None else placed[0].read(placed[1], most_bytes)
+        storage, path_there = self._at(path)
+        return storage.read(path_there, most_bytes)
 
     @contextmanager
     def open(self, path: str, size: int, *, few: bool = False) -> Iterator[IO[bytes]]:
-        placed = self._find(path)
-        opening = super().open(path, size, few=few) if placed is None else placed[0].open(placed[1], size, few=few)
-        with opening as opened:
+        storage, path_there = self._at(path)
+        with storage.open(path_there, size, few=few) as opened:
             yield opened
 
     def write(self, path: str, data: bytes | memoryview) -> None:
-        placed = self._find(path)
-        super().write(path, data) if placed is None else placed[0].write(placed[1], data)
+        storage, path_there = self._at(path)
+        storage.write(path_there, data)
 
     def create(self, path: str, data: bytes) -> bool:
-        placed = self._find(path)
-        return super().create(path, data) if placed is None else placed[0].create(placed[1], data)
+        storage, path_there = self._at(path)
+        return storage.create(path_there, data)
 
     def copy(self, source: str, target: str) -> None:
-        from_place, to_place = self._find(source), self._find(target)
-        if from_place is None and to_place is None:
-            super().copy(source, target)
+        if self._at(source)[0] is self._at(target)[0] is self._own:
+            self._own.copy(source, target)
         elif (data := self.read(source)) is not None:
             # Each table has credentials for its own place alone.
             self.write(target, data)
@@ -117,20 +121,20 @@ class PlacedStorage(Storage):
             raise StorageError(f"{self.uri_of(source)} does not exist")
 
     def names(self, folder: str, after: str) -> list[str]:
-        placed = self._find(folder)
-        return super().names(folder, after) if placed is None else placed[0].names(placed[1], after)
+        storage, folder_there = self._at(folder)
+        return storage.names(folder_there, after)
 
     def times(self, folder: str) -> dict[str, float]:
-        placed = self._find(folder)
-        if placed is None:
-            return super().times(folder)
+        storage, folder_there = self._at(folder)
+        if storage is self._own:
+            return storage.times(folder)
         table = "/".join(folder.split("/", 2)[:2])
-        return {f"{table}/{path}": at for path, at in placed[0].times(placed[1]).items()}
+        return {f"{table}/{path}": at for path, at in storage.times(folder_there).items()}
 
     def delete(self, path: str) -> None:
-        placed = self._find(path)
-        super().delete(path) if placed is None else placed[0].delete(placed[1])
+        storage, path_there = self._at(path)
+        storage.delete(path_there)
 
     def remove_empty_folders(self, folder: str) -> None:
-        placed = self._find(folder)
-        super().remove_empty_folders(folder) if placed is None else placed[0].remove_empty_folders(placed[1])
+        storage, folder_there = self._at(folder)
+        storage.remove_empty_folders(folder_there)

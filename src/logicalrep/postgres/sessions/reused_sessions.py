@@ -44,17 +44,18 @@ class ReusedSessions:
             for connection in pair:
                 on_error.callback(connection.close)
             yield pair
-            for connection in pair:
-                connection.rollback()
-                connection.execute("DISCARD ALL")
-                connection.execute(PIN_IF_SUPPORTED)
+            if self._are_kept:
+                for connection in pair:
+                    connection.rollback()
+                    connection.execute("DISCARD ALL")
+                    connection.execute(PIN_IF_SUPPORTED)
             with self._lock:
                 if self._are_kept:
                     self._idle.append(pair)
                     on_error.pop_all()
 
     def close(self) -> None:
-        """End the idle sessions; those in use end after their reads."""
+        """End the idle sessions; sessions in use end after their reads."""
         with self._lock:
             self._are_kept = False
             idle, self._idle = self._idle, []
