@@ -134,9 +134,11 @@ typedef struct {
     bool has_more;
 } Rows;
 
-/* Fills the rows; false if positions lie outside. */
-static bool find(const Array *arrays, Rows *result)
+/* The result is the rows. */
+static bool find(const Array *arrays, const int64_t *scalars, void *result)
 {
+    (void)scalars;
+    Rows *const to = result;
     const Array rows = arrays[0], offsets = arrays[1], validity = arrays[2], kinds = arrays[3], in_key = arrays[4];
     const Array key_kinds = arrays[5];
     uint8_t *const present_rows = arrays[6].bytes, *const present_cells = arrays[7].bytes;
@@ -154,7 +156,7 @@ static bool find(const Array *arrays, Rows *result)
     }
     int64_t count = 0, whole_count = 0;
     bool has_more = false;
-    result->wrong = -1;
+    to->wrong = -1;
     for (int64_t index = 0; index < rows.length; index++) {
         const int64_t row = read64(rows.bytes, index);
         if ((uint64_t)row >= limit) {
@@ -168,7 +170,7 @@ static bool find(const Array *arrays, Rows *result)
             return false;
         }
         if (end - cell != in_key.length) {
-            result->wrong = index;
+            to->wrong = index;
             break;
         }
         write64(present_rows, count, index);
@@ -187,28 +189,19 @@ static bool find(const Array *arrays, Rows *result)
             }
         }
     }
-    result->count = count;
-    result->whole_count = whole_count;
-    result->has_more = has_more;
+    to->count = count;
+    to->whole_count = whole_count;
+    to->has_more = has_more;
     return true;
 }
 
 PyObject *find_rows(PyObject *module, PyObject *const *objects, Py_ssize_t count)
 {
     (void)module;
-    Arguments of;
-    if (!read_arguments(&of, objects, count, "r8r8r1r1r1r1(w8w8)(w8w8)")) {
+    Rows rows;
+    if (!run_loop(objects, count, "r8r8r1r1r1r1(w8w8)(w8w8)", find, &rows)) {
         return NULL;
     }
-    Rows rows;
-    bool is_done;
-    Py_BEGIN_ALLOW_THREADS;
-    is_done = find(of.arrays, &rows);
-    Py_END_ALLOW_THREADS;
-    if (!is_done) {
-        return refuse(&of);
-    }
-    release(&of.views);
     return Py_BuildValue("LLLO", (long long)rows.count, (long long)rows.whole_count, (long long)rows.wrong,
                          rows.has_more ? Py_True : Py_False);
 }

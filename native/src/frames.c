@@ -11,8 +11,10 @@ typedef struct {
 /* As in logicalrep.transactions.frames. */
 #define LONGEST_MESSAGE (1 << 30)
 
-static bool copy_all(const Array *arrays, int64_t header, Taken *taken)
+/* The result is what was taken. */
+static bool copy_all(const Array *arrays, const int64_t *scalars, void *result)
 {
+    const int64_t header = scalars[0];
     const Array source = arrays[0], lsns = arrays[1], offsets = arrays[2], tags = arrays[3], target = arrays[4];
     /* A header ends with the LSN, of 8 bytes, and the length, of 4. */
     if (header < 12 || offsets.length == 0) {
@@ -37,31 +39,24 @@ static bool copy_all(const Array *arrays, int64_t header, Taken *taken)
         count++;
         write32(offsets.bytes, count, offset);
     }
-    *taken = (Taken){count, start};
+    *(Taken *)result = (Taken){count, start};
     return true;
 }
 
 PyObject *copy_frames(PyObject *module, PyObject *const *objects, Py_ssize_t count)
 {
     (void)module;
-    Arguments of;
-    if (!read_arguments(&of, objects, count, "r1n w8w4w1w1")) {
+    Taken taken;
+    if (!run_loop(objects, count, "r1n w8w4w1w1", copy_all, &taken)) {
         return NULL;
     }
-    Taken taken;
-    bool is_done;
-    Py_BEGIN_ALLOW_THREADS;
-    is_done = copy_all(of.arrays, of.numbers[0], &taken);
-    Py_END_ALLOW_THREADS;
-    if (!is_done) {
-        return refuse(&of);
-    }
-    release(&of.views);
     return Py_BuildValue("LL", (long long)taken.count, (long long)taken.size);
 }
 
-static bool cut(const Array *arrays, int64_t start, int64_t length)
+static bool cut(const Array *arrays, const int64_t *scalars, void *result)
 {
+    (void)result;
+    const int64_t start = scalars[0], length = scalars[1];
     const Array source = arrays[0], begins = arrays[1], offsets = arrays[2], target = arrays[3];
     if (start < 0 || start > INT32_MAX || length < 0 || length > INT32_MAX || begins.length == 0 ||
         offsets.length < begins.length) {
@@ -85,24 +80,14 @@ static bool cut(const Array *arrays, int64_t start, int64_t length)
 PyObject *cut_out(PyObject *module, PyObject *const *objects, Py_ssize_t count)
 {
     (void)module;
-    Arguments of;
-    if (!read_arguments(&of, objects, count, "r1r4n n w4w1")) {
+    if (!run_loop(objects, count, "r1r4n n w4w1", cut, NULL)) {
         return NULL;
     }
-    bool is_done;
-    Py_BEGIN_ALLOW_THREADS;
-    is_done = cut(of.arrays, of.numbers[0], of.numbers[1]);
-    Py_END_ALLOW_THREADS;
-    if (!is_done) {
-        return refuse(&of);
-    }
-    release(&of.views);
     Py_RETURN_NONE;
 }
 
 #define VALUE_HEADER 5
 #define ARE_WRONG (-1)
-#define LIE_OUTSIDE (-2)
 
 /* Writes a value without its escapes, for which there is room; returns its end. */
 static int64_t unescape(const uint8_t *source, int64_t start, int64_t end, const uint8_t *meanings, uint8_t *target,
@@ -118,26 +103,29 @@ static int64_t unescape(const uint8_t *source, int64_t start, int64_t end, const
     return to;
 }
 
-/* Returns the number of rows, ARE_WRONG, or LIE_OUTSIDE. */
-static int64_t insert_rows(const Array *arrays, int64_t columns)
+/* The result is the number of rows, or ARE_WRONG. */
+static bool insert_rows(const Array *arrays, const int64_t *scalars, void *result)
 {
+    int64_t *const rows = result;
+    const int64_t columns = scalars[0];
     const Array source = arrays[0], beginning = arrays[1], meanings = arrays[2], offsets = arrays[3];
     const Array target = arrays[4];
     const uint8_t *const bytes = source.bytes;
     if (meanings.length != 256 || offsets.length == 0 || (source.length > 0 && bytes[source.length - 1] != '\n')) {
-        return LIE_OUTSIDE;
+        return false;
     }
     int64_t count = 0, offset = 0, start = 0;
     write64(offsets.bytes, 0, 0);
     while (start < source.length) {
         if (!copy_bytes(&target, offset, &beginning, 0, beginning.length)) {
-            return LIE_OUTSIDE;
+            return false;
         }
         offset += beginning.length;
         for (int64_t column = 1; column <= columns; column++) {
             /* Behind the last column is a newline, and so is the last byte. */
             if (start == source.length) {
-                return ARE_WRONG;
+                *rows = ARE_WRONG;
+                return true;
             }
             int64_t end = start;
             bool has_escapes = false;
@@ -145,18 +133,19 @@ static int64_t insert_rows(const Array *arrays, int64_t columns)
                 has_escapes |= bytes[end] == '\\';
             }
             if ((bytes[end] == '\n') != (column == columns)) {
-                return ARE_WRONG;
+                *rows = ARE_WRONG;
+                return true;
             }
             if (has_escapes && end - start == 2 && bytes[start + 1] == 'N') {
                 if (!has_index(&target, offset)) {
-                    return LIE_OUTSIDE;
+                    return false;
                 }
                 target.bytes[offset++] = NULL_VALUE;
             } else {
                 const int64_t value = offset + VALUE_HEADER;
                 int64_t length = end - start;
                 if (!lies_in(&target, value, length)) {
-                    return LIE_OUTSIDE;
+                    return false;
                 }
                 if (has_escapes) {
                     length = unescape(bytes, start, end, meanings.bytes, target.bytes, value) - value;
@@ -172,30 +161,24 @@ static int64_t insert_rows(const Array *arrays, int64_t columns)
             start = end + 1;
         }
         if (columns == 0 && bytes[start++] != '\n') {
-            return ARE_WRONG;
+            *rows = ARE_WRONG;
+            return true;
         }
         if (++count >= offsets.length) {
-            return LIE_OUTSIDE;
+            return false;
         }
         write64(offsets.bytes, count, offset);
     }
-    return count;
+    *rows = count;
+    return true;
 }
 
 PyObject *insert_messages(PyObject *module, PyObject *const *objects, Py_ssize_t count)
 {
     (void)module;
-    Arguments of;
-    if (!read_arguments(&of, objects, count, "r1r1n r1w8w1")) {
+    int64_t rows;
+    if (!run_loop(objects, count, "r1r1n r1w8w1", insert_rows, &rows)) {
         return NULL;
     }
-    int64_t rows;
-    Py_BEGIN_ALLOW_THREADS;
-    rows = insert_rows(of.arrays, of.numbers[0]);
-    Py_END_ALLOW_THREADS;
-    if (rows == LIE_OUTSIDE) {
-        return refuse(&of);
-    }
-    release(&of.views);
     return PyLong_FromLongLong(rows);
 }

@@ -69,6 +69,24 @@ PyObject *refuse(Arguments *arguments)
     return NULL;
 }
 
+bool run_loop(PyObject *const *objects, Py_ssize_t count, const char *forms, Body *body, void *result)
+{
+    Arguments of;
+    if (!read_arguments(&of, objects, count, forms)) {
+        return false;
+    }
+    bool fits;
+    Py_BEGIN_ALLOW_THREADS;
+    fits = body(of.arrays, of.numbers, result);
+    Py_END_ALLOW_THREADS;
+    if (!fits) {
+        refuse(&of);
+        return false;
+    }
+    release(&of.views);
+    return true;
+}
+
 #define LOOP(name, signature, doc) \
     {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, #name "(" signature ")\n--\n\n" doc}
 

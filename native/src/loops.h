@@ -21,6 +21,13 @@ bool read_arguments(Arguments *arguments, PyObject *const *objects, Py_ssize_t c
 /* Ends a function whose arrays do not fit together. */
 PyObject *refuse(Arguments *arguments);
 
+/* The work of a loop over its arrays and numbers; `result` is of the loop's own type. False if positions lie outside of the
+   arrays. */
+typedef bool Body(const Array *arrays, const int64_t *scalars, void *result);
+
+/* Reads the arguments, and runs the body without the GIL; false with an exception. */
+bool run_loop(PyObject *const *objects, Py_ssize_t count, const char *forms, Body *body, void *result);
+
 static inline bool has_index(const Array *array, int64_t index)
 {
     return (uint64_t)index < (uint64_t)array->length;

@@ -74,9 +74,10 @@ static bool has_room_for_rows(const Entries *to, int64_t count)
            to->unsent_ends.length > count && 8 * to->row_bits.length >= count;
 }
 
-/* Fills the entries; false if positions lie outside. */
-static bool fill_entries(const Array *arrays, bool are_new, Sizes *sizes)
+/* The result is the sizes of the entries. */
+static bool fill_entries(const Array *arrays, const int64_t *scalars, void *result)
 {
+    const bool are_new = scalars[0] != 0;
     const Array rows = arrays[0], tables = arrays[1], old_kinds = arrays[17], data = arrays[18];
     Columns columns;
     Side side, other;
@@ -189,27 +190,18 @@ static bool fill_entries(const Array *arrays, bool are_new, Sizes *sizes)
         write32(to.ends.bytes, index + 1, entry);
         write32(to.unsent_ends.bytes, index + 1, unsent);
     }
-    *sizes = (Sizes){entry, names_size, values_size, nulls, binary, missing, unsent, wrong};
+    *(Sizes *)result = (Sizes){entry, names_size, values_size, nulls, binary, missing, unsent, wrong};
     return true;
 }
 
 PyObject *fill_maps(PyObject *module, PyObject *const *objects, Py_ssize_t count)
 {
     (void)module;
-    Arguments of;
-    if (!read_arguments(&of, objects, count,
-                        "r8r4(r8r8r1r1r4)(r8r1r1r8r4)(r8r1r1r8r4)n r1r1(w1w4w1w4w1w4w4w4w1w4w4)")) {
+    Sizes sizes;
+    if (!run_loop(objects, count, "r8r4(r8r8r1r1r4)(r8r1r1r8r4)(r8r1r1r8r4)n r1r1(w1w4w1w4w1w4w4w4w1w4w4)",
+                  fill_entries, &sizes)) {
         return NULL;
     }
-    Sizes sizes;
-    bool is_done;
-    Py_BEGIN_ALLOW_THREADS;
-    is_done = fill_entries(of.arrays, of.numbers[0] != 0, &sizes);
-    Py_END_ALLOW_THREADS;
-    if (!is_done) {
-        return refuse(&of);
-    }
-    release(&of.views);
     return Py_BuildValue("LLLLLLLL", (long long)sizes.entries, (long long)sizes.names, (long long)sizes.values,
                          (long long)sizes.nulls, (long long)sizes.binary, (long long)sizes.missing,
                          (long long)sizes.unsent, (long long)sizes.wrong);

@@ -11,16 +11,16 @@ typedef struct {
     int64_t changes;
 } Followed;
 
-static bool follow_tags(const Array *arrays, Followed *to)
+static bool follow_tags(const Array *arrays, const int64_t *scalars, void *result)
 {
     const Array tags = arrays[0], truncated = arrays[1];
     uint8_t *const transaction_of = arrays[2].bytes, *const ordinals = arrays[3].bytes;
     if (arrays[2].length < tags.length || arrays[3].length < tags.length) {
         return false;
     }
-    bool is_open = to->is_open;
+    bool is_open = scalars[0] != 0;
     /* Unsigned, as a caller's number may wrap around. */
-    uint64_t changes = (uint64_t)to->changes;
+    uint64_t changes = (uint64_t)scalars[1];
     int64_t number = 0, truncates = 0, row = 0;
     for (; row < tags.length; row++) {
         const uint8_t tag = tags.bytes[row];
@@ -45,38 +45,31 @@ static bool follow_tags(const Array *arrays, Followed *to)
             changes += (uint64_t)read64(truncated.bytes, truncates++);
         }
     }
-    *to = (Followed){row == tags.length ? -1 : row, is_open, (int64_t)changes};
+    *(Followed *)result = (Followed){row == tags.length ? -1 : row, is_open, (int64_t)changes};
     return true;
 }
 
 PyObject *follow(PyObject *module, PyObject *const *objects, Py_ssize_t count)
 {
     (void)module;
-    Arguments of;
-    if (!read_arguments(&of, objects, count, "r1n n r8w8w8")) {
+    Followed followed;
+    if (!run_loop(objects, count, "r1n n r8w8w8", follow_tags, &followed)) {
         return NULL;
     }
-    Followed followed = {-1, of.numbers[0] != 0, of.numbers[1]};
-    bool is_done;
-    Py_BEGIN_ALLOW_THREADS;
-    is_done = follow_tags(of.arrays, &followed);
-    Py_END_ALLOW_THREADS;
-    if (!is_done) {
-        return refuse(&of);
-    }
-    release(&of.views);
     return Py_BuildValue("LOL", (long long)followed.wrong, followed.is_open ? Py_True : Py_False,
                          (long long)followed.changes);
 }
 
-/* Writes the number of each change's table. Returns the first change whose table has none, -1, or -2 if rows lie outside. */
-static int64_t number_changes(const Array *arrays, int64_t first, int64_t last)
+/* Writes the number of each change's table. The result is the first change whose table has none, or -1. */
+static bool number_changes(const Array *arrays, const int64_t *scalars, void *result)
 {
+    int64_t *const unknown = result;
+    const int64_t first = scalars[0], last = scalars[1];
     const Array tags = arrays[0], oids = arrays[1], buckets = arrays[2], tables = arrays[3];
     const int64_t bucket_count = buckets.length / 2, mask = bucket_count - 1;
     if (first < 0 || last > tags.length || last > oids.length || last > tables.length || bucket_count == 0 ||
         (bucket_count & mask) != 0) {
-        return -2;
+        return false;
     }
     for (int64_t row = first; row < last; row++) {
         const uint8_t tag = tags.bytes[row];
@@ -88,30 +81,24 @@ static int64_t number_changes(const Array *arrays, int64_t first, int64_t last)
         /* Damaged buckets may have no free one. */
         for (int64_t tries = 0; read64(buckets.bytes, 2 * bucket) != oid; tries++) {
             if (tries == bucket_count || read64(buckets.bytes, 2 * bucket) == FREE) {
-                return row;
+                *unknown = row;
+                return true;
             }
             bucket = (bucket + 1) & mask;
         }
         write32(tables.bytes, row, read64(buckets.bytes, 2 * bucket + 1));
     }
-    return -1;
+    *unknown = -1;
+    return true;
 }
 
 PyObject *number_tables(PyObject *module, PyObject *const *objects, Py_ssize_t count)
 {
     (void)module;
-    Arguments of;
-    if (!read_arguments(&of, objects, count, "r1r4n n r8w4")) {
+    int64_t unknown;
+    if (!run_loop(objects, count, "r1r4n n r8w4", number_changes, &unknown)) {
         return NULL;
     }
-    int64_t unknown;
-    Py_BEGIN_ALLOW_THREADS;
-    unknown = number_changes(of.arrays, of.numbers[0], of.numbers[1]);
-    Py_END_ALLOW_THREADS;
-    if (unknown == -2) {
-        return refuse(&of);
-    }
-    release(&of.views);
     return PyLong_FromLongLong(unknown);
 }
 
@@ -122,8 +109,9 @@ typedef struct {
     int64_t names;
 } Totals;
 
-static bool fill(const Array *arrays, Totals *totals)
+static bool fill(const Array *arrays, const int64_t *scalars, void *result)
 {
+    (void)scalars;
     const Array rows = arrays[ROWS], tags = arrays[TAGS], lsns = arrays[LSNS], table_of = arrays[TABLES];
     const Array transaction_of = arrays[TRANSACTION_OF], ordinals = arrays[ORDINALS];
     const Array oids = arrays[OIDS], widths = arrays[WIDTHS], name_sizes = arrays[NAME_SIZES];
@@ -162,25 +150,16 @@ static bool fill(const Array *arrays, Totals *totals)
         values += (uint64_t)read64(widths.bytes, table);
         names += (uint64_t)read64(name_sizes.bytes, table);
     }
-    *totals = (Totals){(int64_t)values, (int64_t)names};
+    *(Totals *)result = (Totals){(int64_t)values, (int64_t)names};
     return true;
 }
 
 PyObject *fill_rows(PyObject *module, PyObject *const *objects, Py_ssize_t count)
 {
     (void)module;
-    Arguments of;
-    if (!read_arguments(&of, objects, count, "r8(r1r8r4r8r8)(r8r8r8)(r8r8r8)(w4w4w8w8w8w8w8w8)")) {
+    Totals totals;
+    if (!run_loop(objects, count, "r8(r1r8r4r8r8)(r8r8r8)(r8r8r8)(w4w4w8w8w8w8w8w8)", fill, &totals)) {
         return NULL;
     }
-    Totals totals;
-    bool is_done;
-    Py_BEGIN_ALLOW_THREADS;
-    is_done = fill(of.arrays, &totals);
-    Py_END_ALLOW_THREADS;
-    if (!is_done) {
-        return refuse(&of);
-    }
-    release(&of.views);
     return Py_BuildValue("LL", (long long)totals.values, (long long)totals.names);
 }
