@@ -34,6 +34,15 @@ def catalog(
 
 
 @pytest.fixture
+def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogOfTests]:
+    """An SQL catalog in a file."""
+    from tests.pipeline.formats.iceberg.catalogs.kinds import catalog_of
+
+    with catalog_of("sqlite", tmp_path, monkeypatch) as opened:
+        yield opened
+
+
+@pytest.fixture
 def owner(tmp_path: Path) -> Iterator[Owner]:
     """A catalog that owns its tables."""
     from tests.pipeline.formats.iceberg.catalogs.owner import Owner

@@ -29,3 +29,7 @@ def open_table(tables: IcebergTables) -> StoredTable:
 
 def catalog_table(catalog: CatalogOfTests) -> Table:
     return catalog.reader.load_table("public.t")
+
+
+def ids_at(catalog: CatalogOfTests) -> list[int]:
+    return sorted(catalog_table(catalog).scan().to_arrow()["id"].to_pylist())

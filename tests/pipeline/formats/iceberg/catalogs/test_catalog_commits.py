@@ -6,7 +6,7 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -29,7 +29,7 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
-from tests.pipeline.formats.iceberg.catalogs.tables import catalog_table, new_table, open_table
+from tests.pipeline.formats.iceberg.catalogs.tables import catalog_table, ids_at, new_table, open_table
 from tests.pipeline.formats.iceberg.tables import delete, insert
 from tests.pipeline.histories import History, Row
 from tests.pipeline.storage.stores import Store, Trouble
@@ -45,16 +45,6 @@ pytestmark = [
 
 class KilledError(BaseException):
     """The end of a process."""
-
-
-@pytest.fixture
-def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogOfTests]:
-    with catalog_of("sqlite", tmp_path, monkeypatch) as catalog:
-        yield catalog
-
-
-def ids_at(catalog: CatalogOfTests) -> list[int]:
-    return sorted(catalog_table(catalog).scan().to_arrow()["id"].to_pylist())
 
 
 def rows_at(catalog: CatalogOfTests) -> Counter[Row]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,22 +10,12 @@ from pyiceberg.table.snapshots import Operation
 
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import DamagedError
-from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
+from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests
 from tests.pipeline.formats.iceberg.catalogs.services import compact, expire_all
-from tests.pipeline.formats.iceberg.catalogs.tables import catalog_table, new_table, open_table
+from tests.pipeline.formats.iceberg.catalogs.tables import ids_at, new_table, open_table
 from tests.pipeline.formats.iceberg.tables import insert
 
 pytestmark = pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning")
-
-
-@pytest.fixture
-def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogOfTests]:
-    with catalog_of("sqlite", tmp_path, monkeypatch) as catalog:
-        yield catalog
-
-
-def ids_at(catalog: CatalogOfTests) -> list[int]:
-    return sorted(catalog_table(catalog).scan().to_arrow()["id"].to_pylist())
 
 
 def test_rows_of_another_program_before_a_removal_are_no_upkeep(sqlite: CatalogOfTests) -> None:
