@@ -194,7 +194,7 @@ def test_an_unresponsive_rest_catalog_is_abandoned(tmp_path: Path, monkeypatch: 
             adapter: HTTPAdapter, request: PreparedRequest, *, timeout: tuple[float, float], **named: Any
         ) -> Response:
             """Wait 3 s for the answer that does not come; other requests have as long as a busy machine needs."""
-            assert timeout == (connecting.PATIENCE["connect"], connecting.PATIENCE["answer"])
+            assert timeout == (Limits().catalog_connect_seconds, Limits().catalog_answer_seconds)
             is_silent = server.fault == "silent after" and request.method == "POST"
             return send(adapter, request, timeout=(10.0, 3.0) if is_silent else timeout, **named)
 
@@ -215,13 +215,12 @@ def test_an_unresponsive_postgresql_catalog_is_abandoned(tmp_path: Path, monkeyp
     with create_database(18) as database, start_proxy_to(database.connection.info.host, database.name) as proxy:
         # A URI for the proxy's address.
         uri = f"postgresql://postgres@/{database.name}?{proxy.dsn.replace(' ', '&')}"
-        tables = IcebergTables.in_catalog(Storage(str(tmp_path)), CatalogSettings(uri), creates=True)
+        storage = Storage(str(tmp_path), limits=Limits(catalog_answer_seconds=5))
+        tables = IcebergTables.in_catalog(storage, CatalogSettings(uri), creates=True)
         stored = new_table(tables)
         proxy.freeze(new=True)
-        with monkeypatch.context() as short:
-            short.setitem(connecting.PATIENCE, "answer", 0.5)
-            with pytest.raises(StorageError) as silent:
-                insert(stored, 1000, range(3))
+        with pytest.raises(StorageError) as silent:
+            insert(stored, 1000, range(3))
         assert silent.value.code == "CATALOG_NOT_REACHED"
         proxy.thaw()
         insert(stored, 1000, range(3))

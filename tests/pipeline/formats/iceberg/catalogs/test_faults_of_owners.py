@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from dataclasses import replace
 from email.utils import formatdate
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from logicalrep.observe.observer import Observers
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import CatalogError, InvalidCatalogError
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import CatalogError, InvalidCatalogError, connect
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.patience import Patience
@@ -54,6 +57,24 @@ def test_a_token_that_cannot_be_renewed_is_reported(owner: Owner) -> None:
     owner.server.tokens = ["token0"]
     insert(stored, 1000, range(3))
     assert (stored.applied(APP), owner.ids()) == (Lsn(1000), [0, 1, 2])
+
+
+@pytest.mark.parametrize("option", ["credential", "token", "rest.sigv4-enabled"])
+def test_a_service_without_answers_is_abandoned_from_the_first_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # It accepts connections, and nobody reads the requests.
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        values = {"credential": "client:s3cret", "token": "s3cret", "rest.sigv4-enabled": "true"}
+        options = {option: values[option], "oauth2-server-uri": f"{uri}/tokens"}
+        storage = Storage(str(tmp_path), limits=Limits(catalog_answer_seconds=0.1))
+        with pytest.raises(CatalogError, match="timed out") as away:
+            connect(CatalogSettings(uri, options), storage)
+        assert away.value.may_pass
 
 
 def test_a_table_that_another_process_creates_first_is_used(owner: Owner) -> None:

@@ -29,13 +29,13 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.utils.config import merge_config
 from requests import HTTPError, PreparedRequest, Response, Session
-from requests.adapters import HTTPAdapter
 
 from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.formats.catalog_settings import DELEGATION, CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.users_options import users_options
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToStorage, StorageFiles
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage, StorageError, first_line
 from logicalrep.postgres.silence import WatchedConnection
 from logicalrep_runtime.errors import LogicalRepError
@@ -43,8 +43,6 @@ from logicalrep_runtime.visible import without_secrets
 
 _Result = TypeVar("_Result")
 
-PATIENCE: dict[str, float] = {"connect": 10.0, "answer": 60.0}
-"""Timeouts for a silent catalog, in seconds."""
 _TRIES_OF_GLUE = 3
 _CLASS_OF_LOCATIONS = "write.py-location-provider.impl"
 """The table property that names a class for pyiceberg to call at a commit."""
@@ -121,19 +119,21 @@ def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = Fals
     }
     configured = _configured(settings, properties)
     makers: dict[str, Callable[[], CatalogOfFiles]] = {
-        "sqlite": lambda: _connect_sql(settings, configured, creates=creates),
-        "postgresql": lambda: _connect_sql(settings, configured, creates=creates),
-        "rest": lambda: connect_rest(settings, properties),
-        "glue": lambda: _connect_glue(settings, configured),
+        "sqlite": lambda: _connect_sql(settings, configured, storage.limits, creates=creates),
+        "postgresql": lambda: _connect_sql(settings, configured, storage.limits, creates=creates),
+        "rest": lambda: connect_rest(settings, storage.limits, properties),
+        "glue": lambda: _connect_glue(settings, configured, storage.limits),
     }
     catalog = ask(settings, makers[settings.kind])
     catalog.files = CatalogFiles(properties)
     return catalog
 
 
-def connect_rest(settings: CatalogSettings, properties: Mapping[str, str] = EMPTY_DICT) -> _TimedRestCatalog:
+def connect_rest(
+    settings: CatalogSettings, limits: Limits, properties: Mapping[str, str] = EMPTY_DICT
+) -> _TimedRestCatalog:
     configured = _configured(settings, properties or settings.library_options)
-    return _TimedRestCatalog(settings.name, **configured | {"uri": settings.uri})
+    return _TimedRestCatalog(settings.name, limits, **configured | {"uri": settings.uri})
 
 
 def _configured(settings: CatalogSettings, properties: Mapping[str, str]) -> dict[str, str]:
@@ -200,13 +200,12 @@ class CatalogOfFiles(Catalog):
         return self.files
 
 
-class _TimedAdapter(HTTPAdapter):
-    def send(self, request: PreparedRequest, *arguments: Any, **named: Any) -> Response:
-        return super().send(request, *arguments, **named | {"timeout": (PATIENCE["connect"], PATIENCE["answer"])})
-
-
 class _TimedRestCatalog(CatalogOfFiles, RestCatalog):
     """A REST catalog with timeouts: its library would wait forever for a silent service."""
+
+    def __init__(self, name: str, limits: Limits, **properties: str) -> None:
+        self._timeout = limits.catalog_connect_seconds, limits.catalog_answer_seconds
+        super().__init__(name, **properties)
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
         table = super()._response_to_table(identifier_tuple, table_response)
@@ -216,17 +215,23 @@ class _TimedRestCatalog(CatalogOfFiles, RestCatalog):
         table.config = {**table_response.config, **vended}
         return table
 
-    def _create_session(self) -> Session:
-        session = super()._create_session()
+    def _config_headers(self, session: Session) -> None:
+        # The library calls this method before it asks for the first token, and mounts adapters of its own later.
+        super()._config_headers(session)
         if self.properties.get(DELEGATION) == "none":
             # A catalog without credentials refuses requests that ask for credentials.
             del session.headers["X-Iceberg-Access-Delegation"]
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, _TimedAdapter())
-        return session
+        send = session.send
+
+        def send_timed(request: PreparedRequest, **named: Any) -> Response:
+            return send(request, **named | {"timeout": self._timeout})
+
+        session.send = send_timed  # type: ignore[method-assign]
 
 
-def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creates: bool) -> CatalogOfFiles:
+def _connect_sql(
+    settings: CatalogSettings, properties: dict[str, str], limits: Limits, *, creates: bool
+) -> CatalogOfFiles:
     _refuse_missing(settings, "sqlalchemy", "iceberg")
     # The other kinds of catalogs do not need this library.
     from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
@@ -269,8 +274,8 @@ def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creat
 
         @staticmethod
         def _open() -> WatchedConnection:
-            connection = WatchedConnection.connect(_conninfo(settings.uri))
-            connection.patience = PATIENCE["answer"]
+            connection = WatchedConnection.connect(_conninfo(settings.uri, limits))
+            connection.patience = limits.catalog_answer_seconds
             return connection
 
     # Without `creates` no other option may change the catalog.
@@ -278,18 +283,18 @@ def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creat
     return OwnSqlCatalog(settings.name, **properties | fixed)
 
 
-def _conninfo(uri: str) -> str:
+def _conninfo(uri: str, limits: Limits) -> str:
     return make_conninfo(
         uri,
         fallback_application_name="logicalrep catalog",
-        connect_timeout=int(PATIENCE["connect"]),
+        connect_timeout=int(limits.catalog_connect_seconds),
         keepalives_idle=30,
         keepalives_interval=10,
         keepalives_count=3,
     )
 
 
-def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> CatalogOfFiles:
+def _connect_glue(settings: CatalogSettings, properties: dict[str, str], limits: Limits) -> CatalogOfFiles:
     _refuse_missing(settings, "boto3", "glue")
     # The other kinds of catalogs do not need these libraries.
     import botocore.config
@@ -301,7 +306,9 @@ def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> Cata
 
     session = botocore.session.Session()
     session.set_default_client_config(
-        botocore.config.Config(connect_timeout=PATIENCE["connect"], read_timeout=PATIENCE["answer"])
+        botocore.config.Config(
+            connect_timeout=limits.catalog_connect_seconds, read_timeout=limits.catalog_answer_seconds
+        )
     )
     region = settings.uri.removeprefix("glue://").strip("/")
     glue_properties: dict[str, Any] = {"glue.max-retries": _TRIES_OF_GLUE, "botocore-session": session}

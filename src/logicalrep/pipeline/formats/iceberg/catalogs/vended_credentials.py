@@ -23,6 +23,7 @@ from logicalrep.pipeline.formats.iceberg.catalogs.connecting import (
     ask,
     connect_rest,
 )
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.storage.uris import is_folder
 
@@ -43,9 +44,10 @@ class VendedCredentials:
     name: tuple[str, str]
     uri: str
     """The location of the table."""
+    limits: Limits
 
     def __call__(self) -> dict[str, Any]:
-        credentials = credentials_in(_CONNECTIONS.config(self.settings, self.name), self.uri)
+        credentials = credentials_in(_CONNECTIONS.config(self.settings, self.name, self.limits), self.uri)
         if credentials is None:
             raise CatalogError(f"the catalog {self.settings.shown} no longer has credentials for {self.uri}")
         return credentials
@@ -59,14 +61,14 @@ class _Connections:
     configs: dict[object, Mapping[str, str]] = field(default_factory=dict)
     turn: Any = field(default_factory=threading.Lock)
 
-    def config(self, settings: CatalogSettings, name: tuple[str, str]) -> Mapping[str, str]:
+    def config(self, settings: CatalogSettings, name: tuple[str, str], limits: Limits) -> Mapping[str, str]:
         catalog_key = (settings.uri, *sorted(settings.options.items()))
         key = (catalog_key, name)
         with self.turn:
             config = self.configs.get(key)
             if config is None or _expiry(config, 0) < time.time() + _EARLY:
                 if catalog_key not in self.catalogs:
-                    self.catalogs[catalog_key] = ask(settings, lambda: connect_rest(settings))
+                    self.catalogs[catalog_key] = ask(settings, lambda: connect_rest(settings, limits))
                 catalog = self.catalogs[catalog_key]
                 config = self.configs[key] = ask(settings, lambda: catalog.load_table(name)).config
         return config
@@ -105,7 +107,7 @@ def placed(
     options |= {option: config[name] for name, option in _S3_OPTIONS.items() if name in config}
     if config.get("s3.path-style-access") == "false":
         options["aws_virtual_hosted_style_request"] = "true"
-    return Storage(uri, options, to.limits, VendedCredentials(settings, name, uri))
+    return Storage(uri, options, to.limits, VendedCredentials(settings, name, uri, to.limits))
 
 
 def credentials_in(config: Mapping[str, str], uri: str) -> dict[str, Any] | None:
