@@ -191,8 +191,6 @@ class Limits:
 
     # Upkeep
 
-    does_upkeep: bool = True
-    """Whether replicate, and not a catalog's service, merges files and removes old snapshots and files."""
     merged_files: int = 8
     """The least number of files of a class of sizes that are merged."""
     merged_at_once: int = 16

@@ -114,9 +114,10 @@ def test_only_a_catalog_takes_over_the_upkeep() -> None:
     with pytest.raises(OptionError, match="'upkeep' is none"):
         ReplicateSettings("", "x", **named)
     settings = ReplicateSettings("", "x", catalog="https://catalog.example.org", **named)
-    assert not settings.limits.does_upkeep
-    assert not replace(settings, memory=100).limits.does_upkeep
-    assert ReplicateSettings("", "x").limits.does_upkeep
+    for named_upkeep, does_upkeep in (("none", False), ("all", True)):
+        catalog = replace(settings, upkeep=named_upkeep, memory=100).table_catalog
+        assert catalog is not None
+        assert catalog.does_upkeep is does_upkeep
 
 
 def test_every_kind_of_option_has_wrong_values_above() -> None:

@@ -54,7 +54,7 @@ class ReplicateSettings(ReplicateOptions):
         if not isinstance(by_table, Config):
             by_table = read_config(by_table, shared)
         mask_key = MaskKey.wanted(entry.settings for entry in by_table.entries.values())
-        catalog = CatalogSettings.of(self.catalog, self.catalog_options)
+        catalog = CatalogSettings.of(self.catalog, self.catalog_options, does_upkeep=self.upkeep == "all")
         values = {
             "table_catalog": catalog,
             "connection": connection,
@@ -74,7 +74,7 @@ class ReplicateSettings(ReplicateOptions):
 
     @property
     def limits(self) -> Limits:
-        limits = Limits(does_upkeep=self.upkeep == "all")
+        limits = Limits()
         return limits if self.memory is None else limits.within(int(self.memory * 1e6))
 
     @property

@@ -53,6 +53,8 @@ class CatalogSettings:
     """`sqlite:///FILE`, `postgresql://…`, `https://…` for a REST catalog, or `glue://` with an optional region."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """pyiceberg's options for the catalog, and `name`; never shown."""
+    does_upkeep: bool = True
+    """Whether replicate, and not the catalog's service, merges files and removes old snapshots and files."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.uri)
@@ -78,8 +80,8 @@ class CatalogSettings:
         return f"CatalogSettings({self.shown!r})"
 
     @classmethod
-    def of(cls, uri: str | None, options: Mapping[str, str] | None) -> Self | None:
-        return None if uri is None else cls(uri, options or {})
+    def of(cls, uri: str | None, options: Mapping[str, str] | None, *, does_upkeep: bool = True) -> Self | None:
+        return None if uri is None else cls(uri, options or {}, does_upkeep)
 
     @property
     def kind(self) -> Literal["sqlite", "postgresql", "rest", "glue"]:

@@ -132,6 +132,8 @@ class StoredTable(Protocol):
     load: str
     """The id of the load that replaced all rows last."""
     table: TableSpec
+    does_upkeep: bool = True
+    """Whether replicate, and not a catalog's service, merges files and removes old versions and files."""
 
     @property
     def head(self) -> Head:

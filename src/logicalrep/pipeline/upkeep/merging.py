@@ -45,6 +45,8 @@ class Merged:
 
 def due_merge(stored: StoredTable) -> Merge | None:
     """Return the next merge of a table; None if none is due."""
+    if not stored.does_upkeep:
+        return None
     files = due_files(stored.table, stored.files.values(), stored.storage.limits)
     return Merge(stored.storage, stored.folder, stored.table, files) if files else None
 

@@ -25,8 +25,6 @@ def due_files(table: TableSpec, files: Collection[DataFile], limits: Limits) -> 
     Files of different file partitions are not merged. Nor is the smallest file of each file partition, as it takes in
     new rows.
     """
-    if not limits.does_upkeep:
-        return ()
     worn = [file for file in files if limits.merged_share * (file.rows - file.live_rows) >= file.rows > 0]
     if worn:
         return (max(worn, key=lambda file: file.rows - file.live_rows),)

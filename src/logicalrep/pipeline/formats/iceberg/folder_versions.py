@@ -39,6 +39,7 @@ _HINT = "metadata/version-hint.text"
 
 class FolderVersions(MetadataVersions):
     commits_snapshots = False
+    does_upkeep = True
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder = storage, folder

@@ -68,6 +68,7 @@ class IcebergTable(StoredTable):
     def __init__(self, storage: Storage, folder: str, metadata_versions: MetadataVersions) -> None:
         self.storage, self.folder, self._versions = storage, folder, metadata_versions
         self.version, self.files, self.load = 0, {}, ""
+        self.does_upkeep = metadata_versions.does_upkeep
         self.removed = IcebergRemovedFiles(storage, folder, self._expire)
         """The existing files that the last version does not need."""
         self._protected = ProtectedFiles(storage, folder)
@@ -291,7 +292,7 @@ class IcebergTable(StoredTable):
         else:
             start = last.metadata
         limits = self.storage.limits
-        expires = last is not None and limits.does_upkeep
+        expires = last is not None and self.does_upkeep
         expired = expired_snapshots(start, expired_until, self._keep_hours, limits.snapshots) if expires else set()
         updates: list[TableUpdate] = [*schema_updates(start, described), *spec_updates(start, described)]
         changed = update_table_metadata(start, tuple(updates)) if updates else start
@@ -307,7 +308,9 @@ class IcebergTable(StoredTable):
         has_rows = bool(added or removed or replaces)
         if has_rows or new_columns or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
-            writer = ManifestWriter(self.storage, self.folder, changed, snapshot_id, new_columns)
+            writer = ManifestWriter(
+                self.storage, self.folder, changed, snapshot_id, new_columns, merges_manifests=self.does_upkeep
+            )
             content = self._content.write_changes(writer, self.folder, described, added, removed)
             path = writer.write_list(content.manifests, start.current_snapshot_id)
             if operation is None and not has_rows:
@@ -334,7 +337,7 @@ class IcebergTable(StoredTable):
     def _set_version(self, version: MetadataVersion, content: Content) -> None:
         previous_sizes = self._sizes()
         self._last, self.version, self._content, self.files = version, version.number, content, content.files
-        if self.storage.limits.does_upkeep:
+        if self.does_upkeep:
             self.removed.record_commit(previous_sizes, self._sizes())
 
     def _sizes(self) -> dict[str, int]:
@@ -393,14 +396,13 @@ class IcebergTable(StoredTable):
 
     @property
     def opens_slowly(self) -> bool:
-        limits = self.storage.limits
-        return limits.does_upkeep and self.version - self._saved >= limits.upkeep_versions
+        return self.does_upkeep and self.version - self._saved >= self.storage.limits.upkeep_versions
 
     def is_upkeep_due(self, keep_hours: float) -> bool:
         return self.opens_slowly or self._versions.is_upkeep_due or self.is_upkeep_urgent(keep_hours)
 
     def is_upkeep_urgent(self, keep_hours: float) -> bool:
-        if not self.storage.limits.does_upkeep:
+        if not self.does_upkeep:
             return False
         has_surplus = self.removed.has_surplus(self._live_bytes, keep_hours)
         return has_surplus or not self.removed.is_complete or self._versions.is_upkeep_urgent
@@ -415,7 +417,7 @@ class IcebergTable(StoredTable):
         if self._is_commit_unknown:
             # A commit whose answer was lost may need files that look unneeded.
             self.refuse_unknown_commits()
-        if not self.storage.limits.does_upkeep:
+        if not self.does_upkeep:
             # The facts of versions, for readers of the past, are no files that a service knows.
             self._versions.maintain(time.time() - keep_hours * 3600)
             return

@@ -147,6 +147,8 @@ class ManifestWriter:
     snapshot_id: int
     new_columns: frozenset[int] = frozenset()
     """The field ids of the columns that the table did not have before this snapshot."""
+    merges_manifests: bool = True
+    """Whether a snapshot merges small manifests of earlier snapshots."""
 
     @property
     def spec_id(self) -> int:
@@ -190,7 +192,7 @@ class ManifestWriter:
             for manifest in stay
             if len(manifest.entries) < most_entries and manifest.file.partition_spec_id == self.spec_id
         ]
-        if limits.does_upkeep and len(small) >= limits.small_manifests:
+        if self.merges_manifests and len(small) >= limits.small_manifests:
             touched, stay = [*touched, *small], [manifest for manifest in stay if manifest not in small]
         entries: dict[int, list[ManifestEntry]] = {}
         for manifest in touched:

@@ -58,6 +58,8 @@ class MetadataVersions(Protocol):
 
     commits_snapshots: bool
     """Whether each commit has a snapshot, whose id identifies it, except commits that only remove snapshots."""
+    does_upkeep: bool
+    """Whether replicate, and not a catalog's service, merges files and removes old snapshots and files."""
 
     def find(self, number: int | None = None) -> MetadataVersion | None:
         """Return a version, by default the last version; None if it does not exist, or if upkeep has removed it.

@@ -28,10 +28,12 @@ class Owner:
     server: OwnerServer
     storage: Storage
     options: Mapping[str, str] = field(default_factory=dict)
+    does_upkeep: bool = True
+    """Whether replicate, and not the catalog's service, does the upkeep."""
 
     @property
     def settings(self) -> CatalogSettings:
-        return CatalogSettings(self.server.uri, self.options)
+        return CatalogSettings(self.server.uri, self.options, self.does_upkeep)
 
     def open(self) -> IcebergTables:
         """Return the tables as another process sees them."""

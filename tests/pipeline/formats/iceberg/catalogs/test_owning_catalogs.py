@@ -99,10 +99,8 @@ def test_a_table_of_another_destination_is_refused(owner: Owner, tmp_path: Path)
 
 @pytest.mark.parametrize("does_upkeep", [True, False])
 def test_upkeep_may_be_left_to_the_service(owner: Owner, does_upkeep: bool) -> None:
-    limits = Limits(
-        snapshots=4, small_manifests=2, merged_files=2, upkeep_versions=1, small_file_bytes=0, does_upkeep=does_upkeep
-    )
-    stored = replace(owner, storage=replace(owner.storage, limits=limits)).new_table()
+    limits = Limits(snapshots=4, small_manifests=2, merged_files=2, upkeep_versions=1, small_file_bytes=0)
+    stored = replace(owner, storage=replace(owner.storage, limits=limits), does_upkeep=does_upkeep).new_table()
     paths: set[Path] = set()
     for number in range(8):
         insert(stored, 1000 + 10 * number, range(number, number + 1))

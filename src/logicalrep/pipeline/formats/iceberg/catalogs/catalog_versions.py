@@ -90,6 +90,7 @@ class CatalogVersions(MetadataVersions):
 
     def __init__(self, settings: CatalogSettings, catalog: Catalog, storage: Storage, folder: str) -> None:
         self._settings, self._catalog, self._storage, self._folder = settings, catalog, storage, folder
+        self.does_upkeep = settings.does_upkeep
         self._name = catalog_name(folder)
         self._table: Table | None = None
         self._needed: set[str] = set()
@@ -300,7 +301,7 @@ class CatalogVersions(MetadataVersions):
         versions = (_version_of(metadata, path) for path in expired if (metadata := read_metadata(self._storage, path)))
         store_old_versions(self._storage, self._folder, filter(_is_own, versions), oldest)
         for path in expired:
-            if self.deletes_metadata and self._storage.limits.does_upkeep:
+            if self.deletes_metadata and self.does_upkeep:
                 self._storage.delete(path)
             del self._stale[path]
 
