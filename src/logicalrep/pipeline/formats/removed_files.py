@@ -11,7 +11,7 @@ from typing import Any
 
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
-_LIST = "_removed.json"
+REMOVED_FILE = "_removed.json"
 """The list of removed files, in the table's folder."""
 _LEAST_AGE = 3600.0
 """Age in seconds from which a file that is in no version is an orphan of a commit that failed."""
@@ -115,7 +115,7 @@ class RemovedFiles:
 
     def save(self, version: int) -> None:
         content = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
-        self.storage.write(f"{self.folder}/{_LIST}", json.dumps(content).encode())
+        self.storage.write(f"{self.folder}/{REMOVED_FILE}", json.dumps(content).encode())
 
     def recall(self, version: int, live: Collection[str], used: Container[str], keep_hours: float) -> None:
         """Find the files that earlier processes removed: from the list, from later commits, and old orphans.
@@ -129,7 +129,7 @@ class RemovedFiles:
         Raises DamagedError if a file of the last version is missing: an apparent orphan may be that file under another
         name, so nothing is deleted.
         """
-        listed, removed = self.storage.parse(f"{self.folder}/{_LIST}", _parse_list) or (-1, [])
+        listed, removed = self.storage.parse(f"{self.folder}/{REMOVED_FILE}", _parse_list) or (-1, [])
         removed += self.removed_since(listed, version)
         times = {path.removeprefix(f"{self.folder}/"): at for path, at in self.storage.times(self.folder).items()}
         missing = sorted(path for path in live if path not in times)

@@ -19,13 +19,16 @@ from logicalrep.pipeline.formats.iceberg.folder_versions import FolderVersions
 from logicalrep.pipeline.formats.iceberg.iceberg_table import IcebergTable
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE
+from logicalrep.pipeline.formats.iceberg.old_versions import VERSIONS_FILE
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersions
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, TableFormat
+from logicalrep.pipeline.formats.removed_files import REMOVED_FILE
+from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, StoredTable, TableFormat
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.placed import PlacedStorage
 from logicalrep.pipeline.storage.storage import Storage
 
 _METADATA = re.compile(r"(.+)/metadata/[^/]*\.metadata\.json")
+_OWN_FILE = re.compile(rf"([^/]+/[^/]+)/({re.escape(REMOVED_FILE)}|{re.escape(VERSIONS_FILE)})")
 
 
 @dataclass(frozen=True)
@@ -104,20 +107,29 @@ class OwnedTables(IcebergTables):
         self.versions(folder).prepare(table)
 
     def is_own(self, folder: str) -> bool:
+        # Another program may have removed the catalog's entry, or have a table of this name now.
+        return folder in self._folders_of_files() or self._has_entry(folder)
+
+    def _has_entry(self, folder: str) -> bool:
         # A load that did not end leaves a table without rows.
         self.versions(folder).find()
         return folder in self.storage.places
 
     def remove(self, folder: str) -> None:
-        if self.is_own(folder):
-            self.remove_entry(folder)
+        with suppress(ForeignTableError):
+            if self._has_entry(folder):
+                self.remove_entry(folder)
         for path in self.storage.list_own(folder):
             self.storage.delete(path)
 
     def find_folders(self) -> set[str]:
-        return set(ask(self.settings, lambda: list(self._find_folders())))
+        return self._folders_of_files() | set(ask(self.settings, lambda: list(self._find_entries())))
 
-    def _find_folders(self) -> Iterator[str]:
+    def _folders_of_files(self) -> set[str]:
+        """Return the folders with replicate's own files of a table, which are at the destination."""
+        return {match[1] for path in self.storage.list("") if (match := _OWN_FILE.fullmatch(path))}
+
+    def _find_entries(self) -> Iterator[str]:
         for namespace in self.catalog.list_namespaces():
             for name in self.catalog.list_tables(namespace):
                 with suppress(NoSuchTableError, NoSuchIcebergTableError):

@@ -16,7 +16,7 @@ from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage, below
 
-_FILE = "_versions.json"
+VERSIONS_FILE = "_versions.json"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, T
     """
     for version in _read(storage, folder):
         if version.number == number:
-            with storage.parsing(f"{folder}/{_FILE}"):
+            with storage.parsing(f"{folder}/{VERSIONS_FILE}"):
                 return below(folder, version.manifest_list), TableSpec.from_json(version.table)
     return None
 
@@ -69,7 +69,7 @@ def store_old_versions(storage: Storage, folder: str, versions: Iterable[Metadat
     old_versions = [by_number[number] for number in sorted(by_number)]
     # The last version before `oldest` has the table's state at that time, so it stays.
     first = sum(old_version.at <= oldest for old_version in old_versions)
-    storage.write(f"{folder}/{_FILE}", json.dumps(_content(old_versions[max(first - 1, 0) :])).encode())
+    storage.write(f"{folder}/{VERSIONS_FILE}", json.dumps(_content(old_versions[max(first - 1, 0) :])).encode())
 
 
 def _content(versions: Sequence[OldVersion]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _content(versions: Sequence[OldVersion]) -> dict[str, Any]:
 
 
 def _read(storage: Storage, folder: str) -> list[OldVersion]:
-    return storage.parse(f"{folder}/{_FILE}", _parse) or []
+    return storage.parse(f"{folder}/{VERSIONS_FILE}", _parse) or []
 
 
 def _parse(content: Any) -> list[OldVersion]:

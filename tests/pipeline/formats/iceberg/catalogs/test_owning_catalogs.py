@@ -88,6 +88,32 @@ def test_a_load_that_did_not_end_leaves_a_table_that_the_next_load_uses(owner: O
     assert not Path(location).exists() or not any(path.is_file() for path in Path(location).rglob("*"))
 
 
+@pytest.mark.parametrize("has_other", [False, True])
+def test_own_files_of_a_table_without_an_entry_are_removed(owner: Owner, tmp_path: Path, has_other: bool) -> None:
+    limits = Limits(upkeep_versions=1, metadata_seconds=0)
+    owner = replace(owner, storage=replace(owner.storage, limits=limits))
+    stored = owner.new_table()
+    for number in range(4):
+        insert(stored, 1000 + number, range(number, number + 1))
+        stored.maintain(24)
+    own_files = {path.name for path in (tmp_path / "lake/public/t").iterdir()}
+    assert own_files == {"_removed.json", "_versions.json"}
+    owner.server.tables.clear()
+    other = replace(owner, storage=Storage(str(tmp_path / "other")))
+    if has_other:
+        insert(other.new_table(), 1000, range(5))
+    (tmp_path / "lake/public/u").mkdir()
+    (tmp_path / "lake/public/u/_SUCCESS").touch()
+    tables = owner.open()
+    assert tables.find_folders() == {"public/t"}
+    assert tables.is_own("public/t")
+    assert not tables.is_own("public/u")
+    tables.remove("public/t")
+    assert not tables.find_folders()
+    assert [path.name for path in (tmp_path / "lake").rglob("*") if path.is_file()] == ["_SUCCESS"]
+    assert not has_other or other.ids() == [0, 1, 2, 3, 4]
+
+
 def test_a_table_of_another_destination_is_refused(owner: Owner, tmp_path: Path) -> None:
     insert(owner.new_table(), 1000, range(3))
     other = Owner(owner.server, Storage(str(tmp_path / "other")))
