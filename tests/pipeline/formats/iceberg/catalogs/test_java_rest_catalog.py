@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,13 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from tests.conftest import ROOT
+from tests.pipeline.formats.iceberg.catalogs.live_servers import KEY, SECRET, LiveCatalog, free_ports, running
 from tests.pipeline.formats.iceberg.catalogs.tables import new_table
+from tests.pipeline.formats.iceberg.catalogs.whole_run import WholeRun
 from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.replicating import replicate_once
+from tests.pipeline.storage.stores import start_object_store
 from tests.postgres.servers import Database
-from tests.waiting import eventually
 
 OURS = {"access-delegation": "none"}
 """The catalog leaves the locations to replicate."""
@@ -50,36 +51,29 @@ def jars() -> str:
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is missing, so that Iceberg's own REST catalog does not run")
-    if not list(_JARS.glob("iceberg-open-api-*.jar")) and subprocess.run(_FETCH, capture_output=True).returncode:
+    if not list(_JARS.glob("iceberg-aws-bundle-*.jar")) and subprocess.run(_FETCH, capture_output=True).returncode:
         pytest.skip("Maven cannot fetch Iceberg's own REST catalog here")
     return f"{_JARS}/*"
 
 
+@contextmanager
+def start_catalog(jars: str, folder: Path, **variables: str) -> Iterator[str]:
+    """Run the catalog, whose entries are in a file of SQLite; yield its URI."""
+    (port,) = free_ports(1)
+    variables = {
+        "URI": f"jdbc:sqlite:{folder}/catalog.db", "WAREHOUSE": str(folder / "warehouse"), "REST_PORT": str(port),
+        **variables,
+    }  # fmt: skip
+    command = ["java", "-Xmx256m", "-cp", jars, "org.apache.iceberg.rest.RESTCatalogServer"]
+    environment = os.environ | {f"CATALOG_{name}": value for name, value in variables.items()}
+    with running(command, folder / "catalog.log", [port], environment):
+        yield f"http://127.0.0.1:{port}/"
+
+
 @pytest.fixture
 def uri(jars: str, tmp_path: Path) -> Iterator[str]:
-    """Run the catalog, whose entries are in a file of SQLite; yield its URI."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    variables = {"URI": f"jdbc:sqlite:{tmp_path}/catalog.db", "WAREHOUSE": str(tmp_path), "REST_PORT": str(port)}
-    with (tmp_path / "log").open("wb") as log:
-        server = subprocess.Popen(
-            ["java", "-Xmx256m", "-cp", jars, "org.apache.iceberg.rest.RESTCatalogServer"],
-            env=os.environ | {f"CATALOG_{name}": value for name, value in variables.items()},
-            stdout=log, stderr=log,
-        )  # fmt: skip
-
-    def answers() -> bool:
-        assert server.poll() is None, (tmp_path / "log").read_text()
-        with closing(socket.socket()) as connection:
-            return connection.connect_ex(("127.0.0.1", port)) == 0
-
-    try:
-        eventually(answers, seconds=120)
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        server.terminate()
-        server.wait()
+    with start_catalog(jars, tmp_path) as uri:
+        yield uri
 
 
 def rows_of(uri: str, name: str) -> list[tuple[Any, ...]]:
@@ -143,3 +137,30 @@ def test_a_second_writer_is_refused(tmp_path: Path, uri: str) -> None:
             insert(other, 1000, range(3))
     insert(stored, 1001, range(3, 5))
     assert [row[0] for row in rows_of(uri, "public.t")] == [0, 1, 2, 3, 4]
+
+
+def test_the_catalog_chooses_folders(db18: Database, tmp_path: Path, uri: str) -> None:
+    WholeRun(db18, tmp_path / "lake", LiveCatalog(uri)).play()
+    assert not list((tmp_path / "warehouse").rglob("*.parquet"))
+
+
+def test_the_catalog_chooses_places_in_a_store_and_vends_its_credentials(
+    db18: Database, tmp_path: Path, jars: str
+) -> None:
+    with start_object_store() as store:
+        store.accepts = lambda key: key in (KEY, "key")
+        settings = {
+            "WAREHOUSE": "s3://lake/warehouse",
+            "IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
+            "CLIENT_REGION": "us-east-1",
+            "S3_ENDPOINT": store.url,
+            "S3_PATH__STYLE__ACCESS": "true",
+            "S3_ACCESS__KEY__ID": KEY,
+            "S3_SECRET__ACCESS__KEY": SECRET,
+            "INCLUDE__CREDENTIALS": "true",
+        }
+        with start_catalog(jars, tmp_path, **settings) as uri:
+            options = {"s3.endpoint": store.url, "s3.region": "us-east-1"}
+            WholeRun(db18, tmp_path / "lake", LiveCatalog(uri, options, {"aws_allow_http": "true"})).play()
+        keys = store.keys()
+        assert not [key for key in keys if key.endswith(".parquet")]

@@ -54,6 +54,8 @@ _LONGEST_RETRY = 600.0
 """The most seconds before a retry that replicate grants a catalog."""
 _VENDING = "Credential vending"
 """A text in the errors of catalogs that are asked for credentials and have none."""
+_OF_STORES = ("s3.endpoint", "s3.region", "client.region", "s3.path-style-access", "s3.remote-signing-enabled")
+"""The properties of stores, none of them a credential, that a catalog may name for all tables, or a user for a catalog."""
 OWN_PROPERTIES = "logicalrep."
 """The beginning of the names of replicate's own properties."""
 
@@ -212,7 +214,8 @@ class _TimedRestCatalog(CatalogOfFiles, RestCatalog):
         # The library chooses credentials by the metadata's location, and keeps them from its callers.
         location = f"{table_response.metadata.location.rstrip('/')}/"
         vended = self._resolve_storage_credentials(table_response.storage_credentials, location)
-        table.config = {**table_response.config, **vended}
+        of_catalog = {name: value for name, value in self.properties.items() if name in _OF_STORES}
+        table.config = {**of_catalog, **table_response.config, **vended}
         return table
 
     def _config_headers(self, session: Session) -> None:
