@@ -5,15 +5,21 @@ The programs are in `build/servers`, and installed there once.
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -33,6 +39,8 @@ class LiveCatalog:
     options: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] = field(default_factory=dict)
     """The options of `--to`, which reach the store only if the catalog vends no credentials."""
+    has_past: bool = True
+    """Whether the metadata names earlier metadata, so that earlier versions can be read."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -183,3 +191,50 @@ _RIGHTS = {
     ],
 }
 """Who may use SeaweedFS: the catalog assumes a role for each table, whose session reaches the table's prefix alone."""
+
+
+@dataclass(frozen=True)
+class AzureStore:
+    """An account of Azure's storage with one container, `warehouse`."""
+
+    authority: str
+    account = "devstoreaccount1"
+    key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+    """The key that all installations of the simulation have."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {
+            "azure_storage_account_key": self.key,
+            "azure_endpoint": f"http://{self.authority}/{self.account}",
+            "azure_allow_http": "true",
+        }
+
+    def token(self, seconds: float) -> str:
+        """Return a token for all blobs of the account that expires after some seconds.
+
+        Source: "Create an account SAS" in the documentation of Azure Storage.
+        """
+        until = datetime.fromtimestamp(time.time() + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        fields = {"sp": "rwdlac", "ss": "b", "srt": "sco", "st": "", "se": until, "sip": "", "spr": "https,http"}
+        fields |= {"sv": "2021-08-06", "ses": ""}
+        text = "\n".join([self.account, *fields.values(), ""])
+        signature = hmac.new(base64.b64decode(self.key), text.encode(), "sha256").digest()
+        given = {name: value for name, value in fields.items() if value}
+        return urlencode({**given, "sig": base64.b64encode(signature).decode()})
+
+
+@contextmanager
+def azurite(folder: Path) -> Iterator[AzureStore]:
+    """Run Azurite, Azure's own simulation of its storage, which checks the signatures and the expiry of tokens."""
+    program = from_npm("azurite/node_modules/.bin/azurite-blob", "azurite@3.37.0")
+    (port,) = free_ports(1)
+    (folder / "azurite").mkdir()
+    options = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder / "azurite")]
+    options += ["--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+    with running([str(program), *options], folder / "azurite.log", [port]):
+        store = AzureStore(f"127.0.0.1:{port}")
+        uri = f"{store.options['azure_endpoint']}/warehouse?restype=container&{store.token(3600)}"
+        with urlopen(Request(uri, method="PUT", headers={"Content-Length": "0"}), timeout=60):
+            pass
+        yield store

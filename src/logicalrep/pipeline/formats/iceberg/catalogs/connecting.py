@@ -54,8 +54,11 @@ _LONGEST_RETRY = 600.0
 """The most seconds before a retry that replicate grants a catalog."""
 _VENDING = "Credential vending"
 """A text in the errors of catalogs that are asked for credentials and have none."""
-_OF_STORES = ("s3.endpoint", "s3.region", "client.region", "s3.path-style-access", "s3.remote-signing-enabled")
-"""The properties of stores, none of them a credential, that a catalog may name for all tables, or a user for a catalog."""
+_OF_STORES = (
+    "s3.endpoint", "s3.region", "client.region", "s3.path-style-access", "s3.remote-signing-enabled",
+    "gcs.service.host", "adls.blob-storage-authority", "adls.blob-storage-scheme",
+)  # fmt: skip
+"""The properties of stores, none of them a credential, that a catalog's configuration or a user may name."""
 OWN_PROPERTIES = "logicalrep."
 """The beginning of the names of replicate's own properties."""
 

@@ -31,7 +31,13 @@ _SHORT = 15 * 60.0
 """The seconds after which credentials are renewed that name no expiry."""
 _EARLY = 5 * 60.0
 """The seconds before the expiry from which credentials are renewed, as the store's client does."""
-_S3_OPTIONS = {"s3.endpoint": "aws_endpoint", "s3.region": "aws_region", "client.region": "aws_region"}
+_OPTIONS = {
+    "s3.endpoint": "aws_endpoint",
+    "s3.region": "aws_region",
+    "client.region": "aws_region",
+    "gcs.service.host": "google_base_url",
+}
+_S3, _AZURE = ("s3", "s3a"), ("abfs", "abfss")
 _CLIENT = ("allow_http", "aws_allow_http", "proxy_url", "timeout", "connect_timeout")
 """The options of `--storage-option` that a vended store needs too; none of them is a credential."""
 
@@ -91,7 +97,8 @@ def placed(
 
     Raises InvalidCatalogError if the catalog signs each request itself, or names a folder of this machine.
     """
-    if config.get("s3.remote-signing-enabled") == "true":
+    has_credentials = credentials_in(config, uri) is not None
+    if not has_credentials and config.get("s3.remote-signing-enabled") == "true":
         raise InvalidCatalogError(
             f"the catalog {settings.shown} signs each request to the store itself, which replicate does not support: "
             "let the catalog vend credentials, or add --catalog-option access-delegation=none"
@@ -101,20 +108,41 @@ def placed(
             f"the catalog {settings.shown} has the table {'.'.join(name)} in the folder {uri}: --to has to be a "
             "folder too"
         )
-    if credentials_in(config, uri) is None:
+    if not has_credentials:
         return Storage(uri, to.storage_options, to.limits)
     options = {name: value for name, value in to.storage_options.items() if name in _CLIENT}
-    options |= {option: config[name] for name, option in _S3_OPTIONS.items() if name in config}
-    if config.get("s3.path-style-access") == "false":
-        options["aws_virtual_hosted_style_request"] = "true"
+    options |= _options_of(config, uri)
     return Storage(uri, options, to.limits, VendedCredentials(settings, name, uri, to.limits))
+
+
+def _options_of(config: Mapping[str, str], uri: str) -> dict[str, str]:
+    """Return the options for the store of a location that a table's configuration names."""
+    scheme, account = uri.partition("://")[0], _account(uri)
+    kinds = {"s3": "aws_", "s3a": "aws_", "gs": "google_"}
+    options = {
+        option: config[name]
+        for name, option in _OPTIONS.items()
+        if name in config and option.startswith(kinds.get(scheme, "\0"))
+    }
+    if scheme in _S3 and config.get("s3.path-style-access") == "false":
+        options["aws_virtual_hosted_style_request"] = "true"
+    if scheme in _AZURE and (authority := config.get("adls.blob-storage-authority")):
+        # pyiceberg's property has the end of a host, or a host without the account.
+        host = f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
+        options["azure_endpoint"] = f"{config.get('adls.blob-storage-scheme', 'https')}://{host}"
+    return options
+
+
+def _account(uri: str) -> str:
+    """Return the account in a location of Azure, such as `abfss://container@account.dfs.core.windows.net/folder`."""
+    return (urlsplit(uri).hostname or "").partition(".")[0]
 
 
 def credentials_in(config: Mapping[str, str], uri: str) -> dict[str, Any] | None:
     """Return the credentials in a table's configuration as obstore takes them; None without credentials."""
-    scheme, account = uri.partition("://")[0], (urlsplit(uri).hostname or "").partition(".")[0]
+    scheme, account = uri.partition("://")[0], _account(uri)
     until = datetime.fromtimestamp(_expiry(config, time.time() + _SHORT), UTC)
-    if scheme in ("s3", "s3a") and "s3.access-key-id" in config:
+    if scheme in _S3 and "s3.access-key-id" in config:
         return {
             "access_key_id": config["s3.access-key-id"],
             "secret_access_key": config["s3.secret-access-key"],
@@ -123,8 +151,10 @@ def credentials_in(config: Mapping[str, str], uri: str) -> dict[str, Any] | None
         }
     if scheme == "gs" and "gcs.oauth2.token" in config:
         return {"token": config["gcs.oauth2.token"], "expires_at": until}
-    if scheme in ("abfs", "abfss"):
-        tokens = [value for name, value in config.items() if name.startswith(f"adls.sas-token.{account}")]
+    if scheme in _AZURE:
+        # The name ends with the account or with its host.
+        start = f"adls.sas-token.{account}"
+        tokens = [value for name, value in config.items() if name == start or name.startswith(f"{start}.")]
         if tokens:
             return {"sas_token": tokens[0], "expires_at": until}
     return None
