@@ -295,7 +295,7 @@ path of a file with one; in Python the first argument. |
 | `--storage-option NAME=VALUE` | the store's environment | An option of the object store; may be repeated. In Python \
 a mapping, `storage_options`. |
 | `--catalog URI` | | The catalog of Iceberg tables: `sqlite:///FILE`, `postgresql://HOST/DATABASE`, \
-`https://…` of a REST catalog, or `glue://REGION`; see [formats.md](formats.md#catalogs). |
+`https://…` of a REST catalog, or `glue://REGION`; see [catalogs.md](catalogs.md). |
 | `--catalog-option NAME=VALUE` | pyiceberg's file and environment | An option of pyiceberg for the catalog; may be \
 repeated. In Python a mapping, `catalog_options`. |
 | `--password-command COMMAND` | | A shell command that prints the password, for passwords that expire; replicate and \

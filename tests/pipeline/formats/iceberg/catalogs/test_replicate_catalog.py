@@ -187,7 +187,7 @@ def test_what_is_no_catalog_is_refused(uri: str) -> None:
 
 def test_tables_are_read_and_registered_as_the_page_says(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE orders (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
-    reading, registering = examples("docs/reference/formats.md", "python")
+    reading, registering = examples("docs/reference/catalogs.md", "python")
     lake, of_page = Lake(db18, tmp_path), "sqlite:////lake/catalog.db"
     lake.replicate()
     assert of_page in reading
