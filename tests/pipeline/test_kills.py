@@ -8,31 +8,26 @@ Five kills with each engine and write mode, of each kind one, and KILLS with SEE
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import psycopg
 import pyarrow.compute as pc
 import pytest
 
 from logicalrep.pipeline.schema.table_formats import FormatName
-from tests.pipeline.catalog.random_application import SETUP, Application
 from tests.pipeline.catalog.random_application import TABLES as ALTERED
+from tests.pipeline.catalog.random_application import Migrations
+from tests.pipeline.command import Command
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.partitioned_files import files_of
 from tests.pipeline.stored import WriteMode
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload
-from tests.spark.writer import ROOT, Writer
+from tests.spark.writer import Writer
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
@@ -47,109 +42,6 @@ DIVIDED = {
     "public.toasted": "bucket(2, id)",
 }
 """The partitions of tables whose files are divided."""
-
-
-# The labels of an enum change all the time too, each time with a load, which is no failure here.
-_COMMAND = """
-from logicalrep.cli.main import argument_parser
-from logicalrep.cli.replicate_settings import stop_on_signals, settings_of
-from logicalrep.observe.terminal import show_progress
-from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.run.run import replicate_with
-
-# Rows are marked in small files too. So do small tables have indexes, of many files.
-limits = Limits(small_file_bytes=1, marked_share=1, indexed_rows=0, recent_entries=500, loads_at_once=1_000_000)
-with show_progress(quiet=False) as observer:
-    settings = settings_of(argument_parser().parse_args())
-    replicate_with(settings, observer, stop=stop_on_signals(), limits=limits)
-"""
-
-
-class Command:
-    """The command in processes of its own."""
-
-    def __init__(self, db: Database, storage: Path, log: Path, engine: str, options: Sequence[str]) -> None:
-        name = "spark" if engine == "connect" else engine
-        self._arguments = [sys.executable, "-c", _COMMAND, "replicate", "--engine", name, *options]
-        # Its server is in the command's own Java, at any free port, and tries tasks again.
-        of_connect = {"SPARK_REMOTE": "local[2,4]", "SPARK_TESTING": "1", "PYSPARK_PYTHON": sys.executable}
-        self._environment = os.environ | (of_connect if engine == "connect" else {})
-        self._arguments += ["--dsn", db.dsn, "--to", str(storage)]
-        self._environment |= {"XDG_CACHE_HOME": str(storage.parent / "cache")}
-        self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self, *more: str) -> None:
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._arguments, *more],
-                cwd=ROOT, env=self._environment, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-
-    def is_alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def once(self) -> None:
-        self.start("--once")
-        assert self._process is not None
-        try:
-            code = self._process.wait(240)
-        finally:
-            self.kill("")
-        assert code == 0, self.log()
-
-    def kill(self, program: str) -> None:
-        """Kill the processes whose command line has a text; all of them for an empty text."""
-        assert self._process is not None
-        self._signal(signal.SIGKILL, program)
-        if not program:
-            self._process.wait()
-
-    def stop(self) -> None:
-        """Stop all processes, which know nothing of it, until `resume_processes`."""
-        self._signal(signal.SIGSTOP)
-
-    def resume_processes(self) -> None:
-        """Resume the stopped processes."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals, program: str = "") -> None:
-        assert self._process is not None
-        listing = subprocess.run(["ps", "-eo", "pid,sid,args"], capture_output=True, text=True, check=True).stdout
-        for line in listing.splitlines()[1:]:
-            pid, group, arguments = line.split(None, 2)
-            if int(group) == self._process.pid and program in arguments:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), number)
-
-    def log(self) -> str:
-        return self._log.read_text(errors="replace")[-4000:]
-
-
-class Migrations:
-    """Random schema changes and changes of rows, on a connection that is opened again after the server was down."""
-
-    def __init__(self, db: Database) -> None:
-        for statement in SETUP.strip().split(";\n"):
-            db.execute(statement)
-        self._db = db
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.count = 0
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.2):
-            with contextlib.suppress(psycopg.Error), self._db.writer() as connection:
-                connection.autocommit = True
-                application = Application(connection, SEED + self.count)
-                while not self._stop.wait(0.05):
-                    application.act()
-                    self.count += 1
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join(60)
 
 
 def _overtake(db: Database, command: Command, other: Command) -> Command:
@@ -231,7 +123,7 @@ def _kill_server(db: Database, engine: str, options: Sequence[str], tmp_path: Pa
     )
     chance = random.Random(f"{SEED} {db.major}")
     command = Command(db, tmp_path / "lake", tmp_path / "log", engine, options)
-    migrations = Migrations(db)
+    migrations = Migrations(db, SEED)
     writer = Writer(db)
     kinds = ["", *_KILLED[engine], "server", "stopped"]
     ended_by_itself = 0

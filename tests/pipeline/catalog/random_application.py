@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+import threading
+from contextlib import suppress
 
 import psycopg
+
+from tests.postgres.servers import Database
 
 TABLES = ("t", "u", "parts")
 
@@ -95,3 +99,29 @@ class Application:
             return f"ALTER TYPE mood ADD VALUE 'm{self._number}'"
         labels = self._connection.execute("SELECT enumlabel FROM pg_enum ORDER BY random()").fetchall()
         return f"ALTER TYPE mood RENAME VALUE '{labels[0][0]}' TO 'm{self._number}'"
+
+
+class Migrations:
+    """Random schema changes and changes of rows, on a connection that is opened again after the server was down."""
+
+    def __init__(self, db: Database, seed: int) -> None:
+        for statement in SETUP.strip().split(";\n"):
+            db.execute(statement)
+        self._db, self._seed = db, seed
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.count = 0
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.2):
+            with suppress(psycopg.Error), self._db.writer() as connection:
+                connection.autocommit = True
+                application = Application(connection, self._seed + self.count)
+                while not self._stop.wait(0.05):
+                    application.act()
+                    self.count += 1
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(60)
