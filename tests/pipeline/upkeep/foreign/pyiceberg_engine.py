@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.table import CommitTableResponse, Table
-from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.statistics import StatisticsFile
-from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
 
 from logicalrep.pipeline.schema.table_formats import FormatName
+from tests.pipeline.formats.iceberg.catalogs.services import ConflictError, SameRows
 from tests.pipeline.upkeep.foreign.engine import FOLDER, ForeignEngine
 from tests.pipeline.upkeep.foreign.folder_catalog import FolderCatalog
 
@@ -28,7 +27,7 @@ class PyIceberg(ForeignEngine):
 
     format: ClassVar[FormatName] = "iceberg"
     catalogs = ("", "sqlite", "rest")
-    lost_races: tuple[type[Exception], ...] = (CommitFailedException,)
+    lost_races: tuple[type[Exception], ...] = (CommitFailedException, ConflictError)
 
     def __init__(self, lake: Path, catalog: str | None, chance: random.Random) -> None:
         super().__init__(lake, catalog, chance)
@@ -167,7 +166,7 @@ class PyIceberg(ForeignEngine):
 
     def _rewrite(self) -> None:
         table = self._load()
-        table.catalog = _SameRows(table.catalog)
+        table.catalog = SameRows(table.catalog)
         table.overwrite(table.scan().to_arrow())
 
     def _append(self) -> None:
@@ -182,29 +181,6 @@ class PyIceberg(ForeignEngine):
         if stored:
             table.manage_snapshots().set_current_snapshot(snapshot_id=self.chance.choice(stored)).commit()
             self.row_changes += 1
-
-
-class _SameRows(NoopCatalog):
-    """A catalog that commits each snapshot as one with the same rows, as programs do that merge files."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        super().__init__(catalog.name)
-        self._catalog = catalog
-
-    def load_table(self, identifier: str | tuple[str, ...]) -> Table:
-        return self._catalog.load_table(identifier)
-
-    def commit_table(
-        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
-    ) -> CommitTableResponse:
-        return self._catalog.commit_table(table, requirements, tuple(map(_with_same_rows, updates)))
-
-
-def _with_same_rows(update: TableUpdate) -> TableUpdate:
-    if not isinstance(update, AddSnapshotUpdate) or update.snapshot.summary is None:
-        return update
-    summary = Summary(Operation.REPLACE, **update.snapshot.summary.additional_properties)
-    return update.model_copy(update={"snapshot": update.snapshot.model_copy(update={"summary": summary})})
 
 
 def _ids(table: Table, snapshot: int) -> list[int]:

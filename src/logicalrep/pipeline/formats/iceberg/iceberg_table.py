@@ -152,9 +152,13 @@ class IcebergTable(StoredTable):
         old_version = read_old_version(self.storage, self.folder, version)
         if old_version is None:
             return False
-        path, self.table = old_version
-        self.version, self._content = version, Content.read(self.storage, self.folder, path, self.table)
-        self.files = self._content.files
+        path, table = old_version
+        try:
+            content = Content.read(self.storage, self.folder, path, table)
+        except DamagedError:
+            # A service has removed the files; if the version is the last one, the service may have merged them.
+            return False
+        self.version, self.table, self._content, self.files = version, table, content, content.files
         return True
 
     @classmethod

@@ -103,6 +103,12 @@ class OwnedTables(IcebergTables):
     settings: CatalogSettings
     catalog: Catalog
 
+    def open(self, folder: str, version: int | None = None) -> StoredTable | None:
+        if version is not None:
+            # The catalog says where the files of an old version are.
+            self.versions(folder).find()
+        return super().open(folder, version)
+
     def prepare(self, folder: str, table: TableSpec) -> None:
         self.versions(folder).prepare(table)
 

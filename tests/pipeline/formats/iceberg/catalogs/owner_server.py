@@ -39,6 +39,8 @@ from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
 from logicalrep.pipeline.storage.storage import Storage
 
 _CREATION = {"name", "location", "schema", "partition-spec", "write-order", "stage-create", "properties"}
+EXPIRED = "of another time"
+"""What stands among tokens once all tokens before have expired."""
 _DELEGATION = "X-Iceberg-Access-Delegation"
 
 
@@ -77,6 +79,12 @@ class Fault:
     times: int = 1
 
 
+class Warehouse(Storage):
+    """A catalog's own storage, which a kill of replicate in this process leaves as it is."""
+
+    write, create, copy, delete = Storage.write, Storage.create, Storage.copy, Storage.delete
+
+
 class RefusedError(Exception):
     def __init__(self, status: int, text: str, kind: str = "BadRequestException") -> None:
         super().__init__(text)
@@ -88,6 +96,8 @@ class _Entry:
     metadata: TableMetadata
     location: str
     """The location of the metadata's file."""
+    number: int
+    """The number of the metadata's file."""
 
 
 class OwnerServer:
@@ -98,8 +108,10 @@ class OwnerServer:
         self.vend: Callable[[], dict[str, str]] = dict
         """Returns the configuration of new credentials for a table."""
         self.faults: list[Fault] = []
+        self.trouble: Callable[[str, str], Fault | None] = lambda method, path: None
+        """Returns the fault of a request, whose method and path it takes, in place of `faults`; None for no fault."""
         self.tokens: list[str] | None = None
-        """The tokens that were handed out, of which the last one is valid; None if no token is needed."""
+        """The tokens that were handed out, of which those since the last EXPIRED are valid; None if no token is needed."""
         self.headers: dict[str, str] = {}
         self.position_deletes = 0
         """The delete files of position deletes in the snapshots that the profile checked."""
@@ -139,7 +151,9 @@ class OwnerServer:
         with self._turn:
             self.headers = dict(handler.headers)
             fault = next((item for item in self.faults if item.method == method and path.endswith(item.end)), None)
-            if fault is not None:
+            if fault is None:
+                fault = self.trouble(method, path)
+            else:
                 fault.times -= 1
                 if not fault.times:
                     self.faults.remove(fault)
@@ -167,7 +181,8 @@ class OwnerServer:
                 if parts == ["oauth", "tokens"]:
                     self.tokens.append(f"token{len(self.tokens)}")
                     return 200, {"access_token": self.tokens[-1], "token_type": "bearer", "expires_in": 3600}
-                if self.headers.get("Authorization") not in [f"Bearer {token}" for token in self.tokens[-1:]]:
+                expired = max((at for at, token in enumerate(self.tokens, 1) if token == EXPIRED), default=0)
+                if self.headers.get("Authorization") not in [f"Bearer {token}" for token in self.tokens[expired:]]:
                     raise RefusedError(401, "the token has expired", "NotAuthorizedException")
             return self._route(method, parts, json.loads(body) if body else {}, is_purged=is_purged)
         except RefusedError as error:
@@ -276,9 +291,10 @@ class OwnerServer:
         if any(isinstance(requirement, AssertCreate) for requirement in request.requirements):
             if name in self.tables:
                 raise RefusedError(409, "the table exists", "CommitFailedException")
-            metadata = self._staged.pop(name)
+            metadata, previous = self._staged.pop(name), None
         else:
-            metadata = self._entry(name).metadata
+            previous = self._entry(name)
+            metadata = previous.metadata
             for requirement in request.requirements:
                 requirement.validate(metadata)
         for update in request.updates:
@@ -288,7 +304,8 @@ class OwnerServer:
                 self._check(update.updates)
             if isinstance(update, AddSnapshotUpdate) and not self.profile.takes_equality_deletes:
                 self._check_deletes(update.snapshot)
-        updated = update_table_metadata(metadata, request.updates)
+        at = None if previous is None else previous.location
+        updated = update_table_metadata(metadata, request.updates, metadata_location=at)
         # pyiceberg forgets the parents that are removed; other catalogs leave them named.
         parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in metadata.snapshots}
         snapshots = [
@@ -310,10 +327,10 @@ class OwnerServer:
 
     def _write(self, name: tuple[str, str], metadata: TableMetadata) -> _Entry:
         metadata = self._as_stored(metadata)
-        number = len(metadata.metadata_log)
+        number = self.tables[name].number + 1 if name in self.tables else 0
         location = f"{metadata.location}/metadata/{number:05}-{uuid.uuid4()}.metadata.json"
         self.warehouse.write(location.removeprefix(f"{self.warehouse.uri}/"), metadata.model_dump_json().encode())
-        self.tables[name] = _Entry(metadata, location)
+        self.tables[name] = _Entry(metadata, location, number)
         return self.tables[name]
 
     def _as_stored(self, metadata: TableMetadata) -> TableMetadata:

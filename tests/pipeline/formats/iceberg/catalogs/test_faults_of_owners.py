@@ -21,7 +21,7 @@ from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.owner import Clock, Owner
-from tests.pipeline.formats.iceberg.catalogs.owner_server import Fault, Profile
+from tests.pipeline.formats.iceberg.catalogs.owner_server import EXPIRED, Fault, Profile
 from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.histories import table
 from tests.pipeline.stored import APP
@@ -40,9 +40,9 @@ def test_a_token_that_expires_during_a_load_is_renewed(owner: Owner) -> None:
     tables.prepare("public/t", spec)
     stored = owner.new_table()
     for number in range(3):
-        tokens.append("of another time")
+        tokens.append(EXPIRED)
         insert(stored, 1000 + number, range(number, number + 1))
-    tokens.append("of another time")
+    tokens.append(EXPIRED)
     assert tables.is_own("public/t")
     assert owner.ids() == [0, 1, 2]
 

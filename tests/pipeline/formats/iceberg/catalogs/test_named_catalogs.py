@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -13,8 +13,9 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.formats.iceberg.catalogs.named import CATALOGS
 from tests.pipeline.formats.iceberg.catalogs.owner import Clock, Owner
-from tests.pipeline.formats.iceberg.catalogs.owner_server import Profile
+from tests.pipeline.formats.iceberg.catalogs.owner_server import EXPIRED
 from tests.pipeline.formats.iceberg.catalogs.services import compact, expire_all
 from tests.pipeline.formats.iceberg.catalogs.tables import open_table
 from tests.pipeline.formats.iceberg.tables import delete, insert
@@ -24,40 +25,11 @@ from tests.pipeline.stored import APP, MARKS_IN_SMALL_FILES
 pytestmark = pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning")
 
 
-@dataclass(frozen=True)
-class NamedCatalog:
-    profile: Profile
-    has_service: bool = False
-    """Whether a service merges files and removes snapshots after each commit."""
-    has_tokens: bool = False
-    """Whether clients need OAuth tokens, which expire before each commit."""
-    credentials: Callable[[], dict[str, str]] = dict
-
-
-CATALOGS = {
-    "Unity Catalog": NamedCatalog(
-        Profile(
-            stages=False, forced={"write.object-storage.enabled": "true"}, reserved=("delta.", "write.", "history.")
-        )
-    ),
-    "Polaris": NamedCatalog(
-        Profile(needs_credentials=True), has_tokens=True, credentials=lambda: {"s3.access-key-id": "of a store"}
-    ),
-    "S3 Tables": NamedCatalog(Profile(stages=False), has_service=True),
-    "Horizon": NamedCatalog(Profile(takes_equality_deletes=False)),
-    "Glue": NamedCatalog(Profile(lowers_columns=True)),
-}
-
-
 @pytest.mark.parametrize("name", CATALOGS)
 def test_a_table_lives_in_a_named_catalog(owner: Owner, name: str) -> None:
     catalog, server = CATALOGS[name], owner.server
     server.profile, server.vend = catalog.profile, catalog.credentials
-    if catalog.has_tokens:
-        server.tokens = []
-        options = {"credential": "client:s3cret", "oauth2-server-uri": f"{server.uri}/v1/oauth/tokens"}
-        owner = replace(owner, options=options)
-    owner = replace(owner, storage=replace(owner.storage, limits=MARKS_IN_SMALL_FILES))
+    owner = replace(owner, options=catalog.options(server), storage=replace(owner.storage, limits=MARKS_IN_SMALL_FILES))
     spec = table(("id",), TableSettings(write_mode="merge-on-read", format="iceberg"))
     stored = owner.new_table(spec=spec)
     steps: list[Callable[[], object]] = [
@@ -68,7 +40,7 @@ def test_a_table_lives_in_a_named_catalog(owner: Owner, name: str) -> None:
     ]
     for step in steps:
         if server.tokens is not None:
-            server.tokens.append("of another time")
+            server.tokens.append(EXPIRED)
         Patience(Observers(), Clock(), str, 30.0).run(step)
         if catalog.has_service:
             compact(connect(owner.settings, server.warehouse))

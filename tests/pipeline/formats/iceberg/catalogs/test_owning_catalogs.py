@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -21,7 +22,7 @@ from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.owner import Owner
 from tests.pipeline.formats.iceberg.catalogs.owner_server import Fault, Profile
-from tests.pipeline.formats.iceberg.catalogs.services import compact, expire_all
+from tests.pipeline.formats.iceberg.catalogs.services import compact, expire_all, expire_with_files, merge_files
 from tests.pipeline.formats.iceberg.catalogs.tables import open_table
 from tests.pipeline.formats.iceberg.tables import delete, insert
 from tests.pipeline.histories import table
@@ -188,6 +189,31 @@ def test_a_lost_answer_is_found_below_the_merge_of_a_service(owner: Owner, statu
     assert stored.applied(APP) == Lsn(1000)
     insert(stored, 1001, range(3, 5))
     assert owner.ids() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_the_last_version_is_read_from_merged_files(owner: Owner, is_stored: bool) -> None:
+    owner = replace(owner, storage=replace(owner.storage, limits=Limits(upkeep_versions=0, metadata_seconds=0)))
+    stored = owner.new_table()
+    if is_stored:
+        # The catalog names two metadata files, so that upkeep stores the facts of earlier versions.
+        with owner.open_as_reader().transaction() as transaction:
+            transaction.set_properties({"write.metadata.previous-versions-max": "1"})
+    insert(stored, 1000, range(3))
+    version = stored.version
+    catalog = connect(owner.settings, owner.server.warehouse)
+    merge_files(catalog, "public.t", Random(1))
+    expire_with_files(catalog, "public.t", owner.server.warehouse)
+    if is_stored:
+        reopened = open_table(owner.open())
+        reopened.maintain(24)
+        assert '"versions": [[' in Path(owner.storage.uri, "public/t/_versions.json").read_text()
+    read = owner.open().open("public/t", version)
+    assert read is not None
+    assert (read.files, read.head) == (open_table(owner.open()).files, stored.head)
+    assert owner.open().open("public/t", version + 1) is None
+    with pytest.raises(DamagedError):
+        owner.open().open("public/t", version - 1)
 
 
 def test_rows_of_another_program_after_a_lost_answer_are_reported(owner: Owner) -> None:

@@ -102,7 +102,8 @@ class CatalogVersions(MetadataVersions):
         if table is None:
             return None
         current = self._take(table)
-        if number is None:
+        # A service may have merged the files of replicate's last commit, and removed its snapshot.
+        if number is None or (number == current.number and self.foreign_change(current, -1) is None):
             return current
         # A commit of another program copies the number of replicate's last commit.
         own_versions = (version for version in (current, *self._earlier(table.metadata)) if _is_own(version))
