@@ -62,7 +62,7 @@ class Store:
         return [entry["Key"] for page in pages for entry in page.get("Contents", [])]
 
     def close(self) -> None:
-        self.trouble = lambda method, path: None
+        self.trouble, self.accepts = lambda method, path: None, lambda key: True
         for key in self.keys():
             self.client.delete_object(Bucket="lake", Key=key)
         self._server.shutdown()

@@ -6,7 +6,6 @@ import pickle
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,51 +23,25 @@ from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.formats.iceberg.catalogs.owner_server import OwnerServer, expiring
+from tests.pipeline.formats.iceberg.catalogs.vending import SECRET, Vending
 from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.histories import table
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.storage.stores import Store
+from tests.pipeline.storage.stores import start_object_store
 from tests.pipeline.stored import APP
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
 
-SECRET = "vended-secret"
 SETTINGS = TableSettings(format="iceberg")
-
-
-class Vending:
-    """A catalog over a store, whose credentials expire within a second."""
-
-    def __init__(self, store: Store) -> None:
-        self.store, self.numbers = store, count()
-        self.server = OwnerServer(Storage("s3://lake/warehouse", store.options))
-        self.server.vend = self._vend
-        self.until: dict[str, float] = {}
-        store.accepts = self._accepts
-
-    def _vend(self) -> dict[str, str]:
-        key, seconds = f"vended{next(self.numbers)}", 1.0
-        self.until[key] = time.time() + seconds
-        config = {"s3.access-key-id": key, "s3.secret-access-key": SECRET, "s3.session-token": f"{SECRET}-token"}
-        return expiring({**config, "s3.endpoint": self.store.url, "client.region": "us-east-1"}, seconds)
-
-    def _accepts(self, key: str) -> bool:
-        """Accept the catalog's own key, and vended keys shortly beyond their expiry, as slow requests may end then."""
-        return key == "key" or time.time() < self.until.get(key, 0) + 5
 
 
 @pytest.fixture
 def vending() -> Iterator[Vending]:
-    store = Store()
-    try:
+    with start_object_store() as store:
         vending = Vending(store)
         with vending.server.running():
             yield vending
-    finally:
-        store.accepts = lambda key: True
-        store.close()
 
 
 def test_tables_are_replicated_and_read_with_credentials_of_the_catalog(
