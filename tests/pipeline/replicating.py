@@ -39,7 +39,7 @@ FORMAT = os.environ.get("FORMAT", "delta")
 """The format of tables whose test names none."""
 
 CATALOG = os.environ.get("CATALOG", "")
-"""`sqlite` if Iceberg tables in a folder are in a catalog too, which then is a file beside it."""
+"""`sqlite` if Iceberg tables in a folder are in a catalog too, a file beside it; `owner` for catalogs of the search."""
 
 
 def settings(
@@ -47,7 +47,7 @@ def settings(
 ) -> ReplicateSettings:
     shared = {} if table_settings is None else shared_options(table_settings)
     options = {**shared, "format": FORMAT, **options}
-    if CATALOG and options["format"] == "iceberg" and "://" not in str(storage):
+    if CATALOG == "sqlite" and options["format"] == "iceberg" and "://" not in str(storage):
         options = {"catalog": f"sqlite:///{Path(storage).absolute()}.catalog.db", **options}
     return ReplicateSettings(db.dsn, str(storage), **options)
 

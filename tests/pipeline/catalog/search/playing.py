@@ -34,6 +34,7 @@ from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.search.comparing import MASK_KEY, Expected, difference, in_clear, masked
 from tests.pipeline.catalog.search.generating import History
+from tests.pipeline.catalog.search.owning import OwningCatalog, owning_catalog
 from tests.pipeline.catalog.search.stored import Stored
 from tests.pipeline.catalog.search.subjects import Statement
 from tests.pipeline.catalog.search.subjects_masks import stops
@@ -90,6 +91,8 @@ class Schedule:
     has_schemas: bool = False
     """Whether the publication has schemas, so that no column list can be in it."""
 
+    catalog: str = ""
+    """The name of the catalog that owns the tables; none for an empty text."""
     version: int | str = 18
     """The server's major or minor version."""
     kinds: tuple[str, ...] = (
@@ -143,7 +146,10 @@ def play(histories: Sequence[History], schedule: Schedule, folder: Path) -> Outc
         players = [
             stack.enter_context(psycopg.connect(database.dsn, autocommit=True, options=_OPTIONS)) for _ in range(2)
         ]
-        return _Play(histories, schedule, folder, database, players).run()
+        playing = _Play(histories, schedule, folder, database, players)
+        if schedule.catalog:
+            playing.use_catalog(stack.enter_context(owning_catalog(schedule.catalog, schedule.seed, folder)))
+        return playing.run()
 
 
 class _Play:
@@ -174,6 +180,10 @@ class _Play:
         self._by_name = {history.name: history for history in histories}
         self._stored = Stored()
         self._outcome = Outcome()
+
+    def use_catalog(self, catalog: OwningCatalog) -> None:
+        self._options |= catalog.options
+        self._stored = Stored(locate=catalog.locate)
 
     def run(self) -> Outcome:
         self._set_up()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,9 +37,12 @@ class Stored:
     """Reads tables; a file that is there does not change, and is read once."""
 
     files: dict[Path, list[Row]] = field(default_factory=dict)
+    locate: Callable[[Path], Path] = lambda folder: folder
+    """Returns the location of the table in a folder."""
 
     def versions(self, folder: Path) -> list[Version]:
         """Return the versions of a table, the last one at the end; none if it is missing."""
+        folder = self.locate(folder)
         return self._of_metadata(folder) if (folder / "metadata").is_dir() else self._of_log(folder)
 
     def _of_metadata(self, folder: Path) -> list[Version]:
@@ -51,7 +54,10 @@ class Stored:
         files = {int(re.split(r"[-.]", file.name.removeprefix("v"))[0]): file for file in found_files}
         for number in sorted(files):
             table = StaticTable.from_metadata(str(files[number]))
-            properties, described = table.properties, json.loads(table.properties["logicalrep.table"])
+            properties = table.properties
+            if "logicalrep.table" not in properties:
+                continue  # A catalog that owns the table has it before its first load.
+            described = json.loads(properties["logicalrep.table"])
             properties_read = [
                 properties.get(name) for name in ("logicalrep.table", "logicalrep.load", "logicalrep.stopped")
             ]
