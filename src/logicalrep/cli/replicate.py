@@ -64,13 +64,16 @@ def _replicate(options: argparse.Namespace) -> int:
     # The imports below take seconds on a busy machine.
     if not (options.quiet or options.verbose or options.log):
         say_start(choose_engine(settings.engine))
-    from logicalrep.observe.observer import Observers
-    from logicalrep.observe.terminal import show_progress
-    from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError
-    from logicalrep.pipeline.requirements.requirements import UnmetError
-    from logicalrep.pipeline.run.loop import TablesStoppedError
-    from logicalrep.pipeline.run.run import replicate_with
-    from logicalrep.pipeline.state.requests import PausedError
+    from logicalrep.pipeline.engines.own_process import importing
+
+    with importing():
+        from logicalrep.observe.observer import Observers
+        from logicalrep.observe.terminal import show_progress
+        from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError
+        from logicalrep.pipeline.requirements.requirements import UnmetError
+        from logicalrep.pipeline.run.loop import TablesStoppedError
+        from logicalrep.pipeline.run.run import replicate_with
+        from logicalrep.pipeline.state.requests import PausedError
 
     parent = None
     if options.parent is not None:

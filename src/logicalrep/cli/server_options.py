@@ -79,8 +79,10 @@ def server_of(options: argparse.Namespace) -> ConnectionSettings:
 def server_and_storage(options: argparse.Namespace) -> tuple[ConnectionSettings, Storage]:
     """Return the server and the destination of the arguments, after `hide_secrets`."""
     connection = server_of(options)
+    from logicalrep.pipeline.engines.own_process import leave_out_pandas
     from logicalrep.pipeline.storage.storage import Storage
 
+    leave_out_pandas()
     return connection, Storage(options.to, _storage_options_of(options))
 
 

@@ -21,6 +21,7 @@ from typing import Self, TypeVar
 from logicalrep.pipeline.engines.engine import HAS_ENDED, TRIES, EngineError, Shared
 from logicalrep.pipeline.engines.memory import release_memory
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of, run_in_process
+from logicalrep.pipeline.engines.own_process import leave_out_pandas
 from logicalrep.pipeline.engines.shared_files import shared_by_file
 from logicalrep.pipeline.limits import Limits
 from logicalrep_runtime.errors import LogicalRepError
@@ -216,6 +217,7 @@ class _Worker:
 def serve() -> None:
     """Serve the parent process: answer each item with its outcome."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    leave_out_pandas()
     connection = Connection(int(sys.argv[1]))
     with suppress(EOFError, ConnectionError):
         while True:
