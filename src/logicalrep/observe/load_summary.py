@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 
 from logicalrep.observe.events import (
     CheckpointSaved,
@@ -19,21 +20,43 @@ from logicalrep.transactions.table_names import TableName
 
 _MOST_NAMED_TABLES, _SMALL_TABLE = 10, 100_000
 """Of more tables than this, lines do not name the tables with fewer rows."""
+_RELIABLE_SHARE = 0.05
+"""The share of its rows that each table in progress has copied before the time left is estimated."""
+
+
+@dataclass
+class _Copy:
+    """A table's rows, and the server's estimate of them: 0 before the first ANALYZE."""
+
+    estimate: int
+    started: float
+    rows: int = 0
+
+    @property
+    def total(self) -> int:
+        return max(self.rows, self.estimate)
+
+    @property
+    def is_predictable(self) -> bool:
+        return self.rows > 0 and self.rows >= self.estimate * _RELIABLE_SHARE and self.estimate > 0
+
+    def rate(self, clock: float) -> float:
+        return self.rows / max(clock - self.started, 0.001)
 
 
 class LoadSummary(Observer):
     """Counts tables and rows from the first needed load until no load is left; safe for several threads.
 
-    The time that is left is estimated from the rows since the first report, once each table in progress has reported.
+    Each table has its own clock, from the start of its copy. The time left is the remaining rows at the sum of the
+    rates of the tables in progress, as these share sessions. There is no such time while a table waits for its copy,
+    has no estimate of its rows, or has copied less than 5 % of them: the reports of others say nothing about it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._waiting: set[TableName] = set()
-        self._copied: dict[TableName, tuple[int, int]] = {}
+        self._copies: dict[TableName, _Copy] = {}
         self._loaded: set[TableName] = set()
-        self._first: tuple[float, int] | None = None
-        """The time of the first report, and the rows until then; None before it."""
         self._end: str | None = None
 
     def on_event(self, event: RunEvent) -> None:
@@ -42,23 +65,20 @@ class LoadSummary(Observer):
             match event:
                 case LoadsNeeded(tables):
                     if not self._waiting:
-                        self._copied, self._loaded, self._first = {}, set(), None
+                        self._copies, self._loaded = {}, set()
                     self._waiting.update(tables)
                     self._loaded -= self._waiting
                 case CopyStarted(table, estimate):
                     self._waiting.add(table)
-                    self._copied[table] = 0, estimate
-                case RowsCopied(table, rows) if table in self._copied:
-                    copied, estimate = self._copied[table]
-                    self._copied[table] = copied + rows, estimate
-                    if self._first is None:
-                        self._first = time.monotonic(), self._rows
+                    self._copies[table] = _Copy(estimate, time.monotonic())
+                case RowsCopied(table, rows) if table in self._copies:
+                    self._copies[table].rows += rows
                 case CopyEnded(table=table):
                     self._waiting.discard(table)
                     self._loaded.add(table)
                 case TableStopped(table):
                     self._waiting.discard(table)
-                    self._copied.pop(table, None)
+                    self._copies.pop(table, None)
                 case CheckpointSaved():
                     # A load may end without a copy, for example a refused load of a part.
                     loading = event.loading()
@@ -90,30 +110,26 @@ class LoadSummary(Observer):
     def _has_many(self) -> bool:
         return len(self._waiting) + len(self._loaded) > _MOST_NAMED_TABLES
 
-    @property
-    def _rows(self) -> int:
-        return sum(rows for rows, _ in self._copied.values())
-
     def text(self) -> str:
         """Return the sentence, such as `12 of 40 tables loaded, 3.1 of 20.0 million rows, about 4 min`."""
         with self._lock:
             count = len(self._waiting) + len(self._loaded)
             text = f"{len(self._loaded)} of {count} table{'' if count == 1 else 's'} loaded"
-            rows = self._rows
-            total = sum(
-                max(rows, estimate) if table in self._waiting else rows
-                for table, (rows, estimate) in self._copied.items()
-            )
+            rows = sum(copy.rows for copy in self._copies.values())
+            total = sum(copy.total if table in self._waiting else copy.rows for table, copy in self._copies.items())
             if total:
-                has_all = self._waiting <= self._copied.keys()
+                has_all = self._waiting <= self._copies.keys()
                 text += f", {_rows(rows, total)} of {_rows(total)} rows{'' if has_all else ' or more'}"
-            if self._first is None or not all(self._copied.get(table, (0, 0))[0] for table in self._waiting):
-                return text
-            began, first_rows = self._first
-            if rows in (first_rows, total):
-                return text
-            seconds = (total - rows) * (time.monotonic() - began) / (rows - first_rows)
-            return f"{text}, about {_duration(seconds)}"
+            seconds = self._seconds_left()
+            return f"{text}, about {_duration(seconds)}" if seconds else text
+
+    def _seconds_left(self) -> float | None:
+        copies = [self._copies.get(table) for table in self._waiting]
+        in_progress = [copy for copy in copies if copy is not None and copy.is_predictable]
+        if not in_progress or len(in_progress) < len(copies):
+            return None
+        clock = time.monotonic()
+        return sum(copy.total - copy.rows for copy in in_progress) / sum(copy.rate(clock) for copy in in_progress)
 
 
 def _rows(rows: int, like: int | None = None) -> str:
