@@ -4,7 +4,7 @@ The parts, all of them by default but `index`, `upkeep`, `commits`, `memory` and
 
 - load: first loads of a table with few columns and of one with many types, by both engines, beside COPY into
   nothing and beside writing the same rows to a Delta table from memory.
-- backlog: changes of three tables, beside receiving the same changes and dropping them.
+- backlog: changes of three tables, by both engines, beside receiving the same changes and dropping them.
 - spread: as many changes as a table has rows, spread over all of it, by copying files and by marking rows.
 - latency: the seconds from a commit until its rows are visible, at 2,000 changes a second, for inserts and for updates
   spread over a small and a large table.
@@ -19,11 +19,13 @@ The parts, all of them by default but `index`, `upkeep`, `commits`, `memory` and
 - commits: thousands of small commits of one table, in both formats: seconds and bytes of a commit as they become many.
 - upkeep: an hour of random updates while rows are marked: bytes written, files, and a reader's seconds in its parts.
 - memory: the most memory for a load, a transaction and a batch over many tables, each small and large.
-- first: three tables of 1,000 rows, and a run with nothing to do.
+- first: three tables of 1,000 rows, a run with nothing to do, and an idle process that follows.
 - cluster: what the tasks and the driver of a cluster cost, by one worker with a core of its own and by two, and a model
   of more; of a load, and of updates by copying and by marking.
 - disk: the disk of a table after updates that are spread over it, by the options that change it.
 - workers: a first load and updates by one worker of a cluster and by two, into an object store on loopback.
+
+Below a figure stands whether it reaches its aims, which `bench/tables/aims.py` has.
 
 The command runs as a process of its own, with a server on the same machine. Each figure has the processor seconds of
 the command's processes and of the server's beside it, and the most memory that the command's processes have at a
@@ -55,6 +57,7 @@ from bench.tables import (
     upkeep,
     workers,
 )
+from bench.tables.aims import verdicts
 from bench.tables.setting import Setting
 from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -106,8 +109,9 @@ def main() -> None:
             ):
                 setting = Setting(server, connection, folder, options.scale, options.seconds, options.minutes)
                 for figure in _PARTS[name](setting):
-                    print(json.dumps(figure), flush=True)
-                    figures.append(figure)
+                    lines = list(verdicts(name, figure))
+                    print(json.dumps(figure), *lines, sep="\n", flush=True)
+                    figures.append(figure | {"aims": lines} if lines else figure)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     print(f"{time.monotonic() - began:.0f} s")

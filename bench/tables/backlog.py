@@ -29,24 +29,27 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Measure a change for each row of three tables, in transactions of 166 to 333 changes."""
     for name in _NAMES:
         setting.make(name, setting.scale)
-    storage = setting.folder / "backlog"
-    setting.once(storage)
+    storages = {engine: setting.folder / f"backlog-{engine}" for engine in ("spark", "local")}
+    for engine, storage in storages.items():
+        setting.once(storage, "--engine", engine)
     changes = sum(_change(setting, name) for name in _NAMES)
-    received_in, rows = _receive(setting, storage)
+    received_in, rows = _receive(setting, storages["spark"])
     if rows != changes:
         raise RuntimeError(f"{rows} changes were received, not {changes}")
-    old_bytes = bytes_written(storage)
-    ran = setting.once(storage)
-    start_of_spark = _spark_seconds()
-    yield {
-        "measured": f"a backlog of {changes:,} changes of three tables of {setting.scale:,} rows",
-        "changes a second": round(changes / max(ran.seconds - start_of_spark, 0.1)),
-        "received and dropped": round(changes / received_in),
-        "seconds with the start of Spark": round(ran.seconds, 1),
-        "seconds of that for the start": round(start_of_spark, 1),
-        **ran.used.figures(changes, "changes"),
-        "MB written": round((bytes_written(storage) - old_bytes) / 1e6, 1),
-    }
+    for engine, storage in storages.items():
+        old_bytes = bytes_written(storage)
+        ran = setting.once(storage, "--engine", engine)
+        start_of_spark = _spark_seconds() if engine == "spark" else 0.0
+        what = f"a backlog of {changes:,} changes of three tables of {setting.scale:,} rows"
+        yield {
+            "measured": f"{what}, --engine {engine}",
+            "changes a second": round(changes / max(ran.seconds - start_of_spark, 0.1)),
+            "received and dropped": round(changes / received_in),
+            "seconds with the start of Spark": round(ran.seconds, 1),
+            "seconds of that for the start": round(start_of_spark, 1),
+            **ran.used.figures(changes, "changes"),
+            "MB written": round((bytes_written(storage) - old_bytes) / 1e6, 1),
+        }
 
 
 def of_one_table(setting: Setting) -> Iterator[dict[str, Any]]:

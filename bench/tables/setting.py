@@ -22,6 +22,8 @@ from logicalrep_runtime.scalars import Lsn
 
 _TABLE = "CREATE TABLE {} (aid int PRIMARY KEY, bid int, abalance int, filler char(84))"
 _ROWS = "INSERT INTO {} SELECT i, i % 100, 0, '' FROM generate_series(1, {}) AS i"
+# An installed package has its compiled modules.
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 _LONGEST_WAIT = 300.0
 _LOOK, _IDLE = 3.0, 0.3
 """The seconds between two looks at the command, and its processor seconds meanwhile with nothing to do, at most."""
@@ -62,20 +64,25 @@ class Setting:
         began = time.monotonic()
         with log.open("wb") as output:
             process = subprocess.Popen(
-                self._command(storage, "--once", *more), stdout=output, stderr=output, env={**os.environ, **environment}
+                self._command(storage, "--once", *more),
+                stdout=output,
+                stderr=output,
+                env={**_ENVIRONMENT, **environment},
             )
             with Usage(process.pid, self.server_pid) as usage:
                 code = process.wait()
+                seconds = time.monotonic() - began
         log_text = log.read_text()
         if code:
             raise RuntimeError(log_text)
-        return Ran(time.monotonic() - began, usage.used, log_text)
+        return Ran(seconds, usage.used, log_text)
 
     @contextmanager
     def following(self, storage: Path, *more: str) -> Iterator[Usage]:
         """Let the command follow as fast as it goes, with more options; it is up to date at first."""
         with (self.folder / f"{storage.name}.log").open("ab") as output:
-            process = subprocess.Popen(self._command(storage, "--every", "0", *more), stdout=output, stderr=output)
+            command = self._command(storage, "--every", "0", *more)
+            process = subprocess.Popen(command, stdout=output, stderr=output, env=_ENVIRONMENT)
         try:
             self.wait(storage)
             _wait_until_idle(process.pid)

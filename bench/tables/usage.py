@@ -1,10 +1,17 @@
-"""Processor time and memory of a process and all that it has started, seen by looking again and again."""
+"""Processor time and memory of a process and all that it has started.
+
+Processor seconds are exact: the system counts the seconds of ended processes with the process that waited for them.
+Memory is the sum of several processes, for which the system keeps no maximum: `Usage` looks again and again.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import resource
 import threading
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,9 +19,13 @@ from typing import Self
 
 import psutil  # type: ignore[import-untyped]
 
-_PAUSE = 0.5
-"""The seconds between two looks; what a process uses after the last one is not seen."""
+_LEAST_PAUSE, _PAUSE_BY_LOOK = 0.05, 20
+"""The seconds between two looks at the memory, and the same as a multiple of the seconds of a look."""
+_ENDING = 20.0
+"""The most seconds between the end of a process and the end of the processes that it started."""
 _MIB = 1 << 20
+_SET_CHILD_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of Linux: processes whose parents have ended become children of this process."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +49,24 @@ class Used:
 
 
 class Usage:
-    """Looks at processes while the context lasts."""
+    """Measures processes while the context lasts.
+
+    The command is a child of this process. If this process waits for its end in the context, it waits for no other
+    child meanwhile.
+    """
 
     def __init__(self, pid: int, server: int) -> None:
         """Take the process ids of the command and of the server."""
-        self._pids = pid, server
-        self._seconds: list[dict[tuple[int, float], float]] = [{}, {}]
-        self._start_seconds: list[float] = [0.0, 0.0]
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._pid, self._server = pid, server
+        self._own_children = {child.pid for child in psutil.Process().children()}
+        self._start_seconds = processor_seconds(pid), processor_seconds(server), _seconds_of_ended()
+        self._used = Used(0.0, 0.0, {})
         self._peak: Counter[str] = Counter()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
-        self._look()
-        self._start_seconds = [sum(seconds.values()) for seconds in self._seconds]
         self._thread.start()
         return self
 
@@ -60,62 +75,68 @@ class Usage:
     ) -> None:
         self._ended.set()
         self._thread.join()
-        self._look()
+        command, server, ended = self._start_seconds
+        server_seconds = processor_seconds(self._server) - server
+        if psutil.pid_exists(self._pid):
+            seconds = processor_seconds(self._pid) - command
+        else:
+            self._wait_for_orphans()
+            seconds = _seconds_of_ended() - ended
+        self._used = Used(seconds, server_seconds, dict(self._peak))
 
     @property
     def used(self) -> Used:
-        """Return the use since the context began; a process that began before it counts from then on."""
-        own, servers = (sum(seconds.values()) for seconds in self._seconds)
-        return Used(own - self._start_seconds[0], servers - self._start_seconds[1], dict(self._peak))
+        """Return the use since the context began, after it has ended; a process that began before counts from then."""
+        return self._used
+
+    def _wait_for_orphans(self) -> None:
+        orphans = [child for child in psutil.Process().children() if child.pid not in self._own_children]
+        psutil.wait_procs(orphans, _ENDING)
 
     def _run(self) -> None:
-        while not self._ended.wait(_PAUSE):
-            self._look(with_memory=True)
+        pause = _LEAST_PAUSE
+        while not self._ended.wait(pause):
+            began = time.monotonic()
+            self._look()
+            pause = max(_LEAST_PAUSE, _PAUSE_BY_LOOK * (time.monotonic() - began))
 
-    def _look(self, *, with_memory: bool = False) -> None:
+    def _look(self) -> None:
         memory: Counter[str] = Counter()
-        for seconds, processes in zip(self._seconds, _trees(self._pids), strict=True):
-            for process in processes:
-                with suppress(psutil.Error), process.oneshot():
-                    key = process.pid, process.create_time()
-                    seconds[key] = sum(process.cpu_times()[:2])
-                    if with_memory and seconds is self._seconds[0]:
-                        memory[self._kind(process)] += process.memory_full_info().pss // _MIB
+        for process in _tree(self._pid):
+            with suppress(psutil.Error), process.oneshot():
+                memory[self._kind(process)] += process.memory_full_info().pss // _MIB
         memory["in all"] = memory.total()
         if memory["in all"] > self._peak["in all"]:
             self._peak = memory
 
     def _kind(self, process: psutil.Process) -> str:
-        if process.pid == self._pids[0]:
+        if process.pid == self._pid:
             return "driver"
         return "Java" if process.name() == "java" else "workers"
 
 
 def processor_seconds(pid: int) -> float:
-    """Return the processor seconds of a process and of its running descendants."""
+    """Return the processor seconds of a process and of its descendants, including ended ones."""
     total = 0.0
-    for process in _trees([pid])[0]:
+    for process in _tree(pid):
         with suppress(psutil.Error):
-            total += sum(process.cpu_times()[:2])
+            times = process.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
     return total
 
 
-def _trees(roots: Sequence[int]) -> list[list[psutil.Process]]:
-    """Return the processes that each of some has started, and itself, by one look at all that run."""
-    children: dict[int, list[psutil.Process]] = {}
-    for process in psutil.process_iter(["ppid"]):
-        children.setdefault(process.info["ppid"], []).append(process)
-    trees = []
-    for root in roots:
-        tree, pids = [], [root]
-        with suppress(psutil.Error):
-            tree.append(psutil.Process(root))
-        while pids:
-            child_processes = children.get(pids.pop(), [])
-            tree += child_processes
-            pids += [process.pid for process in child_processes]
-        trees.append(tree)
-    return trees
+def _seconds_of_ended() -> float:
+    """Return the processor seconds of the ended children of this process, and of their descendants."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _tree(root: int) -> Iterator[psutil.Process]:
+    """Yield a process and its running descendants."""
+    with suppress(psutil.Error):
+        process = psutil.Process(root)
+        yield process
+        yield from process.children(recursive=True)
 
 
 __all__ = ["Usage", "Used", "processor_seconds"]
