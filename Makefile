@@ -88,19 +88,31 @@ check: $(SPARK_READY) ## Find stale generated code, compare the spec with the do
 shapes: $(READY) ## List the largest modules, folders and signatures, for a review
 	$(BIN)/python -m tests.contracts.shapes
 
+# The compiler of Kaitai Struct and its JavaScript, for tests of readers in other languages.
+KAITAI := tests/codegen/kaitai
+KAITAI_READY := build/kaitai/ready
+
+$(KAITAI_READY): $(KAITAI)/package.json $(KAITAI)/package-lock.json
+	@mkdir -p $(dir $@)
+	@if command -v npm >/dev/null; then \
+	  cp $^ $(dir $@) && npm ci --silent --no-audit --no-fund --prefix $(dir $@) && touch $@; \
+	else \
+	  echo "npm is not installed: the tests of Kaitai Struct's readers are left out."; \
+	fi
+
 # Three processes for two cores, as tests often wait; each has its own servers and its own Spark, which it starts once.
 PROCESSES ?= 3
 PYTEST := $(BIN)/pytest -q -n $(PROCESSES) --dist worksteal
 
-test: $(SPARK_READY) ## Run each behaviour's tests once, with a real server and a real Spark
+test: $(SPARK_READY) $(KAITAI_READY) ## Run each behaviour's tests once, with a real server and a real Spark
 	$(PYTEST) -m "not thorough"
 
-test-quick: $(SPARK_READY) ## Run those that need no server, no Spark and little time
+test-quick: $(SPARK_READY) $(KAITAI_READY) ## Run those that need no server, no Spark and little time
 	$(PYTEST) -m "not postgres and not spark and not thorough and not slow"
 
 test-all: test-all-plain test-all-servers test-all-spark test-all-tables ## Run all tests: every server, every capture
 
-test-all-plain: $(SPARK_READY) ## The part of test-all without servers
+test-all-plain: $(SPARK_READY) $(KAITAI_READY) ## The part of test-all without servers
 	$(PYTEST) -m "not postgres and not spark"
 
 test-all-servers: $(SPARK_READY) ## The part of test-all with servers and without Spark
@@ -197,7 +209,7 @@ spec-review: $(READY) ## Review what changed in spec/ since BASE: annotations, a
 	$(BIN)/python -m codegen diff $(BASE) --format github --fail-on "$$FAIL_ON"
 
 build: $(READY) ## Build a release's files into dist/: sdists and wheels, vectors, the reference
-	rm -rf dist build/logicalrep-vectors build/logicalrep-reference
+	rm -rf dist build/logicalrep-vectors build/logicalrep-ksy build/logicalrep-reference
 	$(BIN)/python -m build --quiet --outdir dist
 	@if command -v $(CC) >/dev/null; then \
 	  $(BIN)/python -m build --quiet --outdir dist native; \
@@ -205,8 +217,9 @@ build: $(READY) ## Build a release's files into dist/: sdists and wheels, vector
 	  echo "There is no C compiler, so logicalrep-native is not built."; \
 	fi
 	$(BIN)/python -m codegen vectors build/logicalrep-vectors
+	$(BIN)/python -m codegen ksy build/logicalrep-ksy
 	$(BIN)/python -m codegen reference --out build/logicalrep-reference
-	for name in vectors reference; do \
+	for name in vectors ksy reference; do \
 	  $(BIN)/python -m zipfile -c dist/logicalrep-$$name.zip build/logicalrep-$$name || exit 1; \
 	done
 

@@ -1,4 +1,4 @@
-"""The generator's command line: `python -m codegen regen | check | docs | diff | fuzz | reference | vectors`."""
+"""The generator's command line: `python -m codegen regen | check | docs | diff | fuzz | ksy | reference | vectors`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from codegen import diff, fuzz, vectors
 from codegen import pagecheck as docs
+from codegen.emit import kaitai
 from codegen.emit.package import PACKAGE, emit, emit_native, emit_project
 from codegen.emit.rendering import MARK
 from codegen.model.places import SpecError
@@ -36,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         ("docs", docs, "compare a page of PostgreSQL's documentation with the spec"),
         ("diff", diff, "print what changed in the spec for whoever uses the protocol"),
         ("fuzz", fuzz, "search for specs that the checker accepts and whose package is wrong"),
+        ("ksy", kaitai, "write descriptions for the compiler of Kaitai Struct, for readers in other languages"),
         ("reference", reference, "write the reference, a static site"),
         ("vectors", vectors, "write test vectors for other implementations, as JSON"),
     ):
@@ -56,6 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
             package, wanted = project.package, emit_project(project)
     except SpecError as error:
         print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     compare = _regen if options.command == "regen" else _check
     code = compare(wanted, _present(options.out, package), options.out)

@@ -57,6 +57,7 @@ SECTIONS: dict[str, list[str]] = {
         "python-api.md",
         "reference/pgwire.md",
         "reference/vectors.md",
+        "reference/other-languages.md",
         "native-reader.md",
         "generator.md",
         "notation.md",

@@ -14,21 +14,16 @@ from codegen.emit.package import emit_project
 from codegen.model.places import SpecError
 from codegen.model.reader import load_project
 from tests.codegen.pagecheck.pages import HTML, draw
+from tests.codegen.weather import write_files
 from tests.conftest import ROOT
 from tests.documents import example
-
-PAGE = (ROOT / "docs/how-to/another-protocol.md").read_text("utf-8")
-FILES = dict(re.findall(r"^`([\w/.]+)`:\n\n(?:<!--.*?-->\n)?```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-
 
 NOBODY = ["-c", "user.name=Nobody", "-c", "user.email=nobody@example.org"]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
+    write_files(tmp_path)
     return tmp_path
 
 
