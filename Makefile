@@ -72,6 +72,7 @@ PAGES := $(addprefix spec/pages/, \
   postgresql-18-message-data-types.html \
   postgresql-18-error-fields.html \
   postgresql-18-logicalrep-message-formats.html \
+  postgresql-15-copy.html \
   postgresql-15-streaming-replication-protocol.html \
   postgresql-19-primary-status.sgml \
   fragments/protocol-begin-to-message.sgml \

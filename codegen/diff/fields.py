@@ -80,7 +80,7 @@ def _accepts(row: Row) -> tuple[object, str]:
     """Return the legal numbers."""
     of_type = tuple(row.named_type.values) if row.named_type and not row.row.constants else ()
     legal = (0, 1) if row.row.boolean else row.row.legal or of_type
-    numbers = frozenset((0, 1) if row.row.boolean else row.row.codes or of_type)
+    numbers = frozenset((0, 1) if row.row.boolean else row.row.codes or row.row.legal or of_type)
     shown = " or ".join(f"'{value}'" if isinstance(value, str) else str(value) for value in legal) or "anything"
     return (numbers, row.row.nonzero, row.row.any_character), shown + (" but zero" if row.row.nonzero else "")
 

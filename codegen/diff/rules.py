@@ -177,7 +177,7 @@ _TABLE = (
     ),
     _rule("doc", "note", _DOC, "note page_note", "A `note` or `page note` has another text.", WORDS),
     _rule(
-        "doc", "reference", _DOC, "page anchor ref printed_under printed_apart listed_in checked_against",
+        "doc", "reference", _DOC, "page anchor ref printed_as printed_under printed_apart listed_in checked_against",
         "A reference to PostgreSQL's documentation leads elsewhere.", WORDS,
     ),
     _rule(

@@ -30,15 +30,15 @@ class Choice:
 
     @property
     def condition(self) -> str:
-        """The condition on bytes and session facts."""
+        """The condition on bytes and session facts; empty for none."""
         conditions = []
         if self.first:
             is_one = len(self.first) == 1
-            conditions.append(f"data[0] == 0x{self.first[0]:02X}" if is_one else f"data[0] in {self.first!r}")
+            conditions.append(f"data[offset] == 0x{self.first[0]:02X}" if is_one else f"data[offset] in {self.first!r}")
         if self.fact:
             conditions.append(f'{self.fact} == "{self.value}"')
-        conditions += [f"data[{offset}:{offset + len(code)}] == {code!r}" for offset, code in self.constants]
-        return " and ".join(conditions) or "True"
+        conditions += [f"data.startswith({code!r}, {_place(offset)})" for offset, code in self.constants]
+        return " and ".join(conditions)
 
     @property
     def construct(self) -> str:
@@ -51,6 +51,10 @@ class Choice:
         if self.constants:
             arguments.append(f"constants={self.constants!r}")
         return f"StructChoice({', '.join(arguments)})"
+
+
+def _place(offset: int) -> str:
+    return f"offset + {offset}" if offset else "offset"
 
 
 def choices_by_sender(view: View) -> dict[str, list[Choice]]:

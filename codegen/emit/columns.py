@@ -30,6 +30,7 @@ from codegen.lowering.operations import (
     Take,
     Text,
     attributes,
+    flat,
     renamed,
 )
 from codegen.lowering.rows import lower
@@ -175,6 +176,7 @@ class WalkSource:
 
     def _message(self, message: Message, shown: View) -> MessageSource:
         operations = lower(shown, message.fields)
+        _refuse_constant_bytes(operations)
         columns: dict[str, ColumnSource] = {}
         for name, operation, column in self._columns(operations, shown):
             self._add(column, message, operation, tuple(columns.values()))
@@ -210,6 +212,7 @@ class WalkSource:
         for operation in attributes(operations):
             if isinstance(operation, Group):
                 inner = lower(shown, operation.part.fields)
+                _refuse_constant_bytes(inner)
                 yield from self._columns(inner, shown, f"{within}{operation.name}__", f"{name}{operation.column}_")
                 continue
             column = self._column(operation, shown, path=f"{within}{operation.name}".replace("__", "."))
@@ -226,8 +229,8 @@ class WalkSource:
                 raise _unknown(operation, "may be null")
             case Bytes():
                 return ColumnSource(operation.column, "bytes")
-            case Repeat(count=""):
-                raise _unknown(operation, "repeats until a zero byte")
+            case Repeat(count="", end=end):
+                raise _unknown(operation, "repeats until a constant" if end else "repeats until a zero byte")
             case Repeat(body=Text()):
                 raise _unknown(operation, "repeats a text")
             case Repeat(body=Take() as item):
@@ -263,6 +266,7 @@ class WalkSource:
         assert isinstance(operation.body, Group)
         part = operation.body.part
         operations = lower(view, part.fields)
+        _refuse_constant_bytes(operations)
         shapes = [inner.kind for inner in steps(operations)]
         if not set(shapes) <= {"run", "text", "bytes"}:
             text = f"{operation.name} repeats {part.name}, of {', '.join(shapes)}; columns hold lists of {_ITEMS} only"
@@ -326,6 +330,14 @@ class WalkSource:
 
 def _unknown(operation: Operation, reason: str) -> SpecError:
     return SpecError([Finding(operation.place, f"{operation.name} {reason}, which batches have no column for")])
+
+
+def _refuse_constant_bytes(operations: Operations) -> None:
+    for operation in flat(operations):
+        if isinstance(operation, Bytes) and operation.constant:
+            raise SpecError(
+                [Finding(operation.place, f"{operation.name} is constant bytes, which batches cannot read")]
+            )
 
 
 def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -13,7 +13,7 @@ from codegen.emit.choices import choices_by_sender, untagged_names
 from codegen.emit.columns import emit_columnar, walks_of
 from codegen.emit.python_source import Block, Source, annotation_of, enumeration_name, packed, value_of
 from codegen.emit.rendering import NOTICE, docstring, joined, render
-from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
+from codegen.emit.steps import Branch, Run, Step, guards_of, python_checks_of
 from codegen.emit.tables import table
 from codegen.emit.walks import emit_walks
 from codegen.lowering.operations import Choose, Constant, Integer, Measure, Repeat
@@ -222,7 +222,7 @@ def _version_module(view: View, versions: list[tuple[str, list[Block]]]) -> str:
     return render(
         "version.py.j2",
         source=source,
-        checks_of=checks_of,
+        python_checks_of=python_checks_of,
         guards_of=guards_of,
         annotation_of=annotation_of,
         value_of=value_of,
@@ -241,13 +241,14 @@ def _version_module(view: View, versions: list[tuple[str, list[Block]]]) -> str:
         has_texts=protocol.has_texts,
         module_doc=_module_docstring(protocol, view, messages, previous),
         any_doc=f"Any message of {_title(protocol, view)}.",
-        parse_doc=_parse_docstring(protocol, view),
+        parse_doc=_parse_docstring(protocol, view, _WHOLE),
+        parse_from_doc=_parse_docstring(protocol, view, _AT_AN_OFFSET),
         layouts=protocol.name.upper(),
         version=view.version,
         previous=previous,
         inherited=inherited,
         choices=sorted((module, name) for name, module in choices.items() if module != view.module),
-        exported=sorted([*inherited, *defined, *structs.values(), "AnyMessage", "parse"]),
+        exported=sorted([*inherited, *defined, *structs.values(), "AnyMessage", "parse", "parse_from"]),
         formats=sorted({name for block in blocks for name in _formats(block)}),
         blocks=blocks,
         messages=[class_name(message.name) for message in view.messages],
@@ -278,7 +279,14 @@ def _module_docstring(protocol: Protocol, view: View, messages: list[Block], pre
 _ENCODING = "`encoding` is the session's client_encoding as a Python codec."
 
 
-def _parse_docstring(protocol: Protocol, view: View) -> str:
+_WHOLE = "Parse one whole message. Raises DecodeError unless the bytes are exactly one message."
+_AT_AN_OFFSET = (
+    "Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the "
+    "rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte."
+)
+
+
+def _parse_docstring(protocol: Protocol, view: View, first: str) -> str:
     sentences = []
     for fact in protocol.layout_facts:
         effect = "" if fact.since <= view.version else f" (no effect before version {fact.since})"
@@ -287,7 +295,6 @@ def _parse_docstring(protocol: Protocol, view: View) -> str:
         sentences.append(_ENCODING)
     if len({message.sender for message in protocol.messages}) > 1:
         sentences.append("`sender` is the side that sent the message.")
-    first = "Parse one whole message. Raises DecodeError unless the bytes are exactly one message."
     return docstring(first, " ".join(sentences))
 
 

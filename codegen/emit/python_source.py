@@ -21,6 +21,7 @@ from codegen.lowering.operations import (
     Text,
     attributes,
     flat,
+    is_constant,
     measured,
     renamed,
 )
@@ -184,7 +185,7 @@ class Source:
         if branch is not None and branch.fact:
             same = [other for other in operations if isinstance(other, Conditional) and other.fact == branch.fact]
             tells = (inner.name for other in same for inner in attributes(other.body))
-            other = f", this.{next(tells)}" if isinstance(operation, Constant) else ""
+            other = f", this.{next(tells)}" if is_constant(operation) else ""
             expression = f'IfSession("{branch.fact}", {expression}{other})'
         elif branch is not None and operation is branch.body[0]:
             assert isinstance(operation, Take)
@@ -251,10 +252,14 @@ def _construct(operation: Operation, operations: Operations) -> str:
     match operation:
         case Repeat():
             body = _construct(operation.body, operations)
-            return f"Array(this.{operation.count}, {body})" if operation.count else f"UntilZero({body})"
+            if operation.count:
+                return f"Array(this.{operation.count}, {body})"
+            return f"Until({operation.end!r}, {body})" if operation.end else f"UntilZero({body})"
         case Text():
             return "String"
         case Bytes():
+            if operation.constant:
+                return f"Const({operation.constant!r})"
             if operation.size:
                 return f"FixedBytes({operation.size})"
             if operation.nullable:

@@ -117,6 +117,13 @@ def checks_of(run: Run, *, members: bool = False) -> list[str]:
     return checks
 
 
+def python_checks_of(run: Run) -> list[str]:
+    """Return the checks of a Python parser. It has computed the message's end, `stop`, from a length."""
+    checks = checks_of(Run(tuple(one for one in run.integers if not isinstance(one, Measure))))
+    is_measured = any(isinstance(one, Measure) and not one.of for one in run.integers)
+    return [*(["not offset <= stop <= len(data)"] if is_measured else []), *checks]
+
+
 def _none_of(integer: Take) -> str:
     if not integer.signed and not integer.is_character and integer.allowed == tuple(range(len(integer.allowed))):
         return f"{integer.name} > {integer.allowed[-1]}"

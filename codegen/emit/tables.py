@@ -62,10 +62,13 @@ def _arguments(operation: Operation) -> Iterator[tuple[str, str]]:
         case Bytes():
             yield from (("count", repr(operation.count)), ("nullable", str(operation.nullable)))
             yield from [("size", str(operation.size))] if operation.size else []
+            yield from [("constant", repr(operation.constant))] if operation.constant else []
         case Group() | Choose():
             yield "part", repr(operation.part.name)
         case Repeat():
-            yield from (("count", repr(operation.count)), ("body", expression(operation.body)))
+            yield "count", repr(operation.count)
+            yield from [("end", repr(operation.end))] if operation.end else []
+            yield "body", expression(operation.body)
         case Conditional():
             yield from (
                 ("fact", repr(operation.fact)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from collections.abc import Mapping
@@ -10,7 +11,8 @@ from typing import Any
 Row = dict[str, Any]
 Values = dict[str, Any]
 
-_INTEGER = re.compile(r"Int(8|16|32|64)(?: \((\w*[A-Za-z]\w*)\)|\((\d+)\)|\[[A-Z]\])?")
+_INTEGER = re.compile(r"Int(8|16|32|64)(?: \((\w*[A-Za-z]\w*)\)|\((-?\d+)\)|\[[A-Z]\])?")
+_BYTES = re.compile(r"Byte(\d+)\('(.+)'\)")
 _TEXTS = ["", "a", "Zürich", "x" * 200]
 _TRIES = 30
 _COUNTS = [0, 1, 1, 2, 3, 130]
@@ -40,6 +42,12 @@ def constants_of(row: Row) -> tuple[int, ...]:
         return tuple(map(ord, re.findall(r"'(.)'", type_of(row))))
     match = _INTEGER.fullmatch(type_of(row))
     return (int(match[3]),) if match and match[3] is not None else ()
+
+
+def bytes_of(row: Row) -> bytes:
+    """Return the bytes of a row that is constant bytes; empty for another row."""
+    match = _BYTES.fullmatch(type_of(row))
+    return ast.literal_eval(f"b'{match[2]}'") if match and match[1] != "1" else b""
 
 
 class Oracle:
@@ -103,7 +111,8 @@ class Oracle:
         return next((other for other in rows if name_of(row) in (other.get("size"), other.get("repeat"))), None)
 
     def is_attribute(self, rows: list[Row], row: Row) -> bool:
-        return len(constants_of(row)) != 1 and "measures" not in row and self.measured(rows, row) is None
+        is_constant = len(constants_of(row)) == 1 or bool(bytes_of(row))
+        return not is_constant and "measures" not in row and self.measured(rows, row) is None
 
     def choice(self, row: Row) -> dict[str, Any] | None:
         """Return the alternatives of a row's part by name; None for another type."""
@@ -143,7 +152,7 @@ class Oracle:
                 values |= {name: None} if self.is_attribute(rows, row) else {}
                 continue
             if "repeat" in row:
-                items, offset = self._items(row, measures, data, offset)
+                items, offset = self._items(row, measures, data, offset, self._end(rows, row))
                 if self.choice(row) is not None:
                     values |= {
                         "kinds": bytes(kind for kind, _ in items),
@@ -171,17 +180,26 @@ class Oracle:
     def _holds(self, condition: str, values: Values, facts: Mapping[str, Any]) -> bool:
         return bool(facts[condition]) if condition in facts else values[condition] is not None
 
-    def _items(self, row: Row, measures: dict[str, int], data: bytes, offset: int) -> tuple[list[Any], int]:
+    def _end(self, rows: list[Row], row: Row) -> bytes:
+        """Return the bytes that end a list; empty for a counted list."""
+        if row["repeat"] == "until zero":
+            return b"\0"
+        if not row["repeat"].startswith("until "):
+            return b""
+        after = next(other for other in rows if name_of(other) == row["repeat"].removeprefix("until "))
+        return bytes_of(after) or self._number(after, constants_of(after)[0])
+
+    def _items(self, row: Row, measures: dict[str, int], data: bytes, offset: int, end: bytes) -> tuple[list[Any], int]:
         items = []
-        if row["repeat"] != "until zero":
+        if not end:
             for _ in range(measures[row["repeat"]]):
                 item, offset = self._once(row, measures, data, offset)
                 items.append(item)
             return items, offset
-        while self._take(data, offset, 1) != b"\0":
+        while self._take(data, offset, len(end)) != end:
             item, offset = self._once(row, measures, data, offset)
             items.append(item)
-        return items, offset + 1
+        return items, offset + (row["repeat"] == "until zero")
 
     def _take(self, data: bytes, offset: int, size: int) -> bytes:
         if not 0 <= size <= len(data) - offset:
@@ -198,6 +216,10 @@ class Oracle:
                 return data[offset:end].decode(), end + 1
             except UnicodeDecodeError:
                 raise RefusedError("encoding") from None
+        if constant := bytes_of(row):
+            if self._take(data, offset, len(constant)) != constant:
+                raise RefusedError("constant")
+            return constant, offset + len(constant)
         if (size := self._size(row, measures, len(data) - offset)) is not None:
             return (None, offset) if size == -1 else (self._take(data, offset, size), offset + size)
         if (alternatives := self.choice(row)) is not None:
@@ -333,7 +355,9 @@ class Oracle:
             measured = self.measured(every or rows, row)
             if condition is not None and not self._holds(condition, values, facts):
                 continue
-            if constants_of(row) and len(constants_of(row)) == 1:
+            if constant := bytes_of(row):
+                data += constant
+            elif constants_of(row) and len(constants_of(row)) == 1:
                 data += self._number(row, constants_of(row)[0])
             elif measured is not None:
                 name = "kinds" if self.choice(measured) is not None else name_of(measured)
@@ -345,10 +369,11 @@ class Oracle:
             elif "repeat" in row:
                 is_choice = self.choice(row) is not None
                 items = list(zip(values["kinds"], values["values"], strict=True)) if is_choice else values[name]
+                end = self._end(every or rows, row)
                 for item in items:
                     written = self._write_once(row, item)
-                    if row["repeat"] == "until zero" and written[:1] in (b"", b"\0"):
-                        raise RefusedError("zero")
+                    if end and (not written or written.startswith(end)):
+                        raise RefusedError("end")
                     data += written
                 data += b"\0" * (row["repeat"] == "until zero")
             elif values[name] is not None:

@@ -150,8 +150,8 @@ class _Drawing:
         names = [name for name in ("Pa", "Pb", "Cells") if name in parts]
         rows: list[Row] = []
         shapes: list[Callable[[list[str]], list[Row]]] = [
-            self.plain, self.plain, self.byte, self.constant, self.sized, self.repeated, self.until_zero, self.text,
-            self.part, self.optional, self.dependent,
+            self.plain, self.plain, self.byte, self.constant, self.sized, self.repeated, self.until_zero,
+            self.until_constant, self.text, self.part, self.optional, self.dependent,
         ]  # fmt: skip
         for _ in range(self.draw.choice([0, 1, 1, 2, 2, 3, 4])):
             group = self.draw.choice(shapes)(names)
@@ -223,6 +223,7 @@ class _Drawing:
 
     def constant(self, _: list[str]) -> list[Row]:
         kinds = ["Int8(1)", "Int16(2)", "Int32(8)", "Int32(0)", "Byte1('K')", "Byte1('K') | Byte1('L')"]
+        kinds += ["Int16(-1)", "Byte3('a\\0\\n')"]
         return [{self.name(): self.draw.choice(kinds)}]
 
     def sized(self, _: list[str]) -> list[Row]:
@@ -241,6 +242,12 @@ class _Drawing:
 
     def until_zero(self, parts: list[str]) -> list[Row]:
         return [{self.name(): self.draw.choice(["String", self.integer(), *parts]), "repeat": "until zero"}]
+
+    def until_constant(self, parts: list[str]) -> list[Row]:
+        end = self.name()
+        kinds = ["Int16(-1)", "Int8(1)", "Byte1('K')", "Byte2('\\0a')"]
+        rows: list[Row] = [{self.name(): self.draw.choice(parts or ["String"]), "repeat": f"until {end}"}]
+        return [*rows, {end: self.draw.choice(kinds)}]
 
     def text(self, _: list[str]) -> list[Row]:
         return [{self.name(): self.draw.choice(["String", "Byte3"])}]
@@ -437,5 +444,6 @@ def notation(spec: Spec) -> list[str]:
             words |= {key for key in row if key != name_of(row)} | {
                 re.sub(r"'.'|\(\d+\)|^(M|P|C).*", "#", type_of(row))
             }
-            words |= {"until zero"} if row.get("repeat") == "until zero" else set()
+            if row.get("repeat", "").startswith("until "):
+                words.add("until zero" if row["repeat"] == "until zero" else "until #")
     return sorted(words - {"doc", "place", "opens", "closes", "fields"})

@@ -139,6 +139,8 @@ class Bytes(Operation):
     """True if the measure -1 means no value."""
     is_text: bool = False
     """True if the bytes are text in the session's encoding; Python has them as bytes."""
+    constant: bytes = b""
+    """The only legal bytes; empty for any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,12 +207,14 @@ class Choose(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Operation):
-    """Repeats an operation a measured number of times, or until a zero byte."""
+    """Repeats an operation a measured number of times, until a zero byte, or until a constant comes next."""
 
     kind: ClassVar[str] = "repeat"
 
     count: str
     """The measure; empty if a zero byte in place of an item ends the list."""
+    end: bytes = b""
+    """The constant after the list, in place of an item; empty for a measured list, and for a list until a zero byte."""
     body: Operation
 
     @property
@@ -244,7 +248,12 @@ def flat(operations: Operations) -> Iterator[Operation]:
 
 def is_attribute(operation: Operation) -> bool:
     """Return whether a row is an attribute in Python. Constants and measures are not."""
-    return not isinstance(operation, Constant | Measure)
+    return not isinstance(operation, Measure) and not is_constant(operation)
+
+
+def is_constant(operation: Operation) -> bool:
+    """Return whether a row is a constant: an integer, a character or bytes."""
+    return isinstance(operation, Constant) or (isinstance(operation, Bytes) and bool(operation.constant))
 
 
 def attributes(operations: Operations) -> Operations:

@@ -65,7 +65,18 @@ def _operation(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
     operation = _once(view, row, fields)
     if row.repeat is None:
         return operation
+    if row.ended_by:
+        after = next(other for other in fields if other.name == row.ended_by)
+        return Repeat(**_common(view, row), count="", end=_constant(_operation(view, after, fields)), body=operation)
     return Repeat(**_common(view, row), count="" if row.repeat == UNTIL_ZERO else row.repeat, body=operation)
+
+
+def _constant(operation: Operation) -> bytes:
+    """Return the bytes of a constant."""
+    if isinstance(operation, Bytes):
+        return operation.constant
+    assert isinstance(operation, Constant)
+    return operation.code.to_bytes(operation.width, operation.order, signed=operation.signed)
 
 
 def _common(view: View, row: Field) -> dict[str, Any]:
@@ -90,7 +101,14 @@ def _once(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
     if isinstance(row.type, Byten):
         count = "" if row.size in (REST, None) else str(row.size)
         size = row.type.count or 0
-        return Bytes(**common, count=count, size=size, nullable=row.may_be_null, is_text=row.holds_text)
+        return Bytes(
+            **common,
+            count=count,
+            size=size,
+            nullable=row.may_be_null,
+            is_text=row.holds_text,
+            constant=row.type.constant,
+        )
     if isinstance(row.type, PartName):
         part = view.part(row.type.name)
         if not part.alternatives:

@@ -103,10 +103,10 @@ def _check_constant_length(message: Message, findings: Findings) -> None:
             continue
         sizes = [_size(other) for other in message.fields[index:]]
         length = sum(size for size in sizes if size is not None)
-        where = f"{message.name}.{row.name} is always {row.constants[0]}, but the length of the message"
+        where = f"{message.name}.{row.name} is always {row.codes[0]}, but the length of the message"
         if None in sizes:
             findings.add(row.place, f"{where} is not always the same")
-        elif row.constants[0] != length:
+        elif row.codes[0] != length:
             findings.add(row.place, f"{where} is {length}")
 
 
@@ -213,10 +213,9 @@ def _check_versions(protocol: Protocol, findings: Findings) -> None:
 
 def _check_blocks(protocol: Protocol, findings: Findings) -> None:
     for block in protocol.blocks:
-        opening = [message.name for message in protocol.messages if message.opens == block]
-        if len(opening) != 1:
-            named = ", ".join(opening) or "none"
-            findings.add(protocol.place, f"exactly one message must open the block {block!r}, not {named}")
+        opening = [message for message in protocol.messages if message.opens == block]
+        if not opening:
+            findings.add(protocol.place, f"no message opens the block {block!r}")
         if not any(block in message.closes for message in protocol.messages):
             findings.add(protocol.place, f"no message closes the block {block!r}")
     for fact in protocol.session:
@@ -248,16 +247,24 @@ def _check_facts(protocol: Protocol, message: Message, findings: Findings) -> No
 def _check_message(protocol: Protocol, message: Message, damaged: set[str], findings: Findings) -> None:
     _check_facts(protocol, message, findings)
     is_readable = message.name not in damaged and not isinstance(message.fields[0].type, Unknown)
-    is_begun = _is_tag(message.fields) and message.fields[0].since == message.since and message.fields[0].until is None
+    is_begun = _is_begun(message) and message.fields[0].since == message.since and message.fields[0].until is None
     if is_readable and not is_begun and (message.is_tagged or message.when is None):
         tag = message.fields[0]
         actual = f", not with {tag.type}" if tag.name == "tag" and not _tells(tag) else ""
         findings.add(tag.place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'{actual}")
-    if message.opens is not None and message.places not in ((), (OUTSIDE,)):
-        findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")
+    within = [place for place in message.places if place not in (OUTSIDE, *message.closes)]
+    if message.opens is not None and within:
+        text = f"opens a block, so it must close {within[0]!r}, where it may stand"
+        findings.add(message.place, f"{message.name} {text}")
     for block in message.closes:
         if message.places and block not in message.places:
             findings.add(message.place, f"{message.name} closes the block {block!r}, so its place must have that")
+
+
+def _is_begun(message: Message) -> bool:
+    """Return whether a message begins with its tag, or with bytes that are always the same."""
+    first = message.fields[:1]
+    return _is_tag(message.fields) or any(isinstance(row.type, Byten) and row.is_constant for row in first)
 
 
 def _is_tag(fields: tuple[Field, ...]) -> bool:

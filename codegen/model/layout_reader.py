@@ -19,8 +19,8 @@ _MESSAGE_KEYS = [
 _PART_KEYS = ["part of", "ref", *_TEXTS, "fields", "one of"]
 MODIFIERS = [
     "since", "until", "when", "optional", "measures", "may be null", "any character", "size", "repeat", "is",
-    "looks up", "printed under", "printed apart", "listed in", "nonzero", "boolean", "holds text", "bits", "values",
-    "batch column", *_TEXTS,
+    "looks up", "printed as", "printed under", "printed apart", "listed in", "nonzero", "boolean", "holds text", "bits",
+    "values", "batch column", *_TEXTS,
 ]  # fmt: skip
 _TRANSACTION_EFFECTS = [
     "begins", "streams", "commits", "prepares", "aborts", "commits prepared", "rolls back prepared",
@@ -219,6 +219,7 @@ class LayoutReader:
             repeat=keys.text("repeat") or None,
             is_named=keys.name("is", self.types),
             looks_up=keys.text("looks up") or None,
+            printed_as=keys.text("printed as"),
             printed_under=keys.text("printed under") or None,
             listed_in=keys.text("listed in") or None,
             nonzero=keys.flag("nonzero"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from codegen.model.notation import Byte1, Int, PartName, Type
+from codegen.model.notation import Byte1, Byten, Int, PartName, Type
 from codegen.model.places import Place
 
 OUTSIDE = "outside"
@@ -16,6 +16,9 @@ ANYWHERE = "anywhere"
 
 UNTIL_ZERO = "until zero"
 """The `repeat` of items that a zero byte ends."""
+
+UNTIL = "until "
+"""The beginning of the `repeat` of items that the next row, a constant, ends."""
 
 MESSAGE = "message"
 """The `measures` of a message's length, including itself and without the tag."""
@@ -86,6 +89,8 @@ class Field:
     is_named: str | None = None
     looks_up: str | None = None
     printed_under: str | None = None
+    printed_as: str = ""
+    """The words of a page without tables that describe the row."""
     listed_in: str | None = None
     nonzero: bool = False
     boolean: bool = False
@@ -108,10 +113,12 @@ class Field:
         return self.since <= version and (self.until is None or version <= self.until)
 
     @property
-    def constants(self) -> tuple[str | int, ...]:
+    def constants(self) -> tuple[str | int | bytes, ...]:
         """The constants in the documentation; () if any value is legal."""
         if isinstance(self.type, Byte1):
             return self.type.constants
+        if isinstance(self.type, Byten) and self.type.constant:
+            return (self.type.constant,)
         if isinstance(self.type, Int) and self.type.constant is not None:
             return (self.type.constant,)
         return ()
@@ -122,7 +129,7 @@ class Field:
         return len(self.constants) == 1
 
     @property
-    def legal(self) -> tuple[str | int, ...]:
+    def legal(self) -> tuple[str | int | bytes, ...]:
         """The legal values: constants, or characters with names; () for any."""
         if self.any_character:
             return ()
@@ -130,8 +137,15 @@ class Field:
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """The legal values as numbers."""
-        return tuple(ord(value) if isinstance(value, str) else value for value in self.legal)
+        """The legal values of an integer or character as numbers."""
+        numbers = (value for value in self.legal if not isinstance(value, bytes))
+        return tuple(ord(value) if isinstance(value, str) else value for value in numbers)
+
+    @property
+    def ended_by(self) -> str:
+        """The constant that ends a list; empty for a counted list, and for a list until a zero byte."""
+        is_until = self.repeat is not None and self.repeat.startswith(UNTIL) and self.repeat != UNTIL_ZERO
+        return (self.repeat or "").removeprefix(UNTIL) if is_until else ""
 
     @property
     def is_character(self) -> bool:

@@ -32,7 +32,7 @@ UNUSED = ('String("user")', r"Byte1('\n')")
 
 ALLOWED = (
     "Int8, Int16, Int32, Int64, each also as IntN (Name) or IntN(constant); Byte1, Byte1('X'), "
-    "Byte1('X') | Byte1('Y'); Byten; String; or the name of a part"
+    "Byte1('X') | Byte1('Y'); Byten; ByteN, ByteN('constant'); String; or the name of a part"
 )
 """The forms of a type, for error messages."""
 
@@ -86,9 +86,13 @@ class Byten:
 
     count: int | None = None
     """The fixed number, as in `Byte4`."""
+    constant: bytes = b""
+    """The only legal bytes, as in `Byte4('ab\\r\\n')`; empty for any."""
 
     def __str__(self) -> str:
-        return "Byten" if self.count is None else f"Byte{self.count}"
+        if self.count is None:
+            return "Byten"
+        return f"Byte{self.count}('{escaped(self.constant)}')" if self.constant else f"Byte{self.count}"
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,11 @@ class Unknown:
 
 Type = Int | Byte1 | Byten | String | PartName | Unknown
 
-_INT = re.compile(r"(Int8|Int16|Int32|Int64)(?: \(([A-Za-z][A-Za-z0-9]*)\)|\((\d{1,20})\))?", re.ASCII)
-_FIXED = re.compile(r"Byte([2-9]|[1-9]\d{1,2})", re.ASCII)
+_INT = re.compile(r"(Int8|Int16|Int32|Int64)(?: \(([A-Za-z][A-Za-z0-9]*)\)|\((-?\d{1,20})\))?", re.ASCII)
+_FIXED = re.compile(r"Byte([2-9]|[1-9]\d{1,2})(?:\('([^']+)'\))?", re.ASCII)
+_CHARACTER = re.compile(r"\\(?:(?P<octal>[0-3][0-7]{2}|0)|(?P<letter>[rnt\\]))|(?P<plain>[ -\[\]-~])", re.ASCII)
+"""One byte of a constant, with the escapes of C: a plain character, a letter's escape, or an octal number."""
+_ESCAPES = {"r": 13, "n": 10, "t": 9, "\\": 92}
 _ARRAY = re.compile(r"(Int8|Int16|Int32|Int64)\[([A-Z])\]", re.ASCII)
 _BYTE1 = re.compile(r"Byte1\('([A-Za-z0-9])'\)")
 _NAME = re.compile(r"[A-Z][A-Za-z]*", re.ASCII)
@@ -141,15 +148,17 @@ def parse_type(text: str) -> Type:
     if text == "Byte1":
         return Byte1()
     if fixed := _FIXED.fullmatch(text):
-        return Byten(int(fixed[1]))
+        return _fixed(text, int(fixed[1]), fixed[2] or "")
     if array := _ARRAY.fullmatch(text):
         return Int(array[1], letter=array[2])
     if text.startswith("Byte1"):
         return _byte1(text)
     if integer := _INT.fullmatch(text):
         base, name, constant = integer.groups()
-        if constant is not None and int(constant) >= 1 << (8 * INT_WIDTHS[base] - (base != "Int8")):
-            raise NotationError(f"constant {constant} does not fit {base}")
+        if constant is not None:
+            bits = 8 * INT_WIDTHS[base] - (base != "Int8")
+            if not (0 if base == "Int8" else -(1 << bits)) <= int(constant) < 1 << bits:
+                raise NotationError(f"constant {constant} does not fit {base}")
         return Int(base, name, None if constant is None else int(constant))
     if _NAME.fullmatch(text) and not text.startswith(("Int", "Byte")):
         return PartName(text)
@@ -169,3 +178,28 @@ def _byte1(text: str) -> Byte1:
             raise NotationError(f"constant '{match[1]}' is named twice")
         constants.append(match[1])
     return Byte1(tuple(constants))
+
+
+def _fixed(text: str, count: int, constant: str) -> Byten:
+    characters = list(_CHARACTER.finditer(constant))
+    if "".join(character[0] for character in characters) != constant:
+        raise NotationError(f"{text!r} has a character that needs an escape; allowed: \\n, \\r, \\t, \\\\, \\0, \\377")
+    data = bytes(
+        int(character["octal"], 8)
+        if character["octal"]
+        else _ESCAPES[character["letter"]]
+        if character["letter"]
+        else ord(character[0])
+        for character in characters
+    )
+    if data and len(data) != count:
+        raise NotationError(f"{text!r} has a constant of {len(data)} bytes, not {count}")
+    return Byten(count, data)
+
+
+def escaped(data: bytes) -> str:
+    """Return bytes as a constant in the notation."""
+    letters = {code: f"\\{letter}" for letter, code in _ESCAPES.items()}
+    texts = [letters.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data]
+    # A digit may follow an octal number of three digits only.
+    return "".join(texts[:-1]) + ("\\0" if data.endswith(b"\0") else "".join(texts[-1:]))

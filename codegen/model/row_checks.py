@@ -105,6 +105,8 @@ class _Rows:
         if isinstance(row.type, Byten) and row.type.count is not None:
             if row.size is not None:
                 self.add(row, f": {row.type} has its size")
+            if row.constants and row.holds_text:
+                self.add(row, ": 'holds text' belongs to bytes without constant only")
             return
         if isinstance(row.type, Byten) and row.size is None:
             self.add(row, f" has no 'size'; allowed: an earlier integer, or {REST}")
@@ -124,6 +126,9 @@ class _Rows:
             elif row.when is not None:
                 self.add(row, ": 'repeat' cannot go with 'when'")
             return
+        if row.ended_by:
+            self.ending(row)
+            return
         if row.repeat == REST:
             self.add(
                 row, f": 'repeat' names an earlier integer, or reads '{UNTIL_ZERO}'; only a 'size' can be {REST!r}"
@@ -133,6 +138,21 @@ class _Rows:
             if target is not None:
                 self.length(row, key, target)
                 self.used.add(target)
+
+    def ending(self, row: Field) -> None:
+        """The constant that ends a list is the row after the list, and always present."""
+        part = next((part for part in self.protocol.parts if part.name == str(row.type)), None)
+        after = self.fields[self.fields.index(row) + 1 :][:1]
+        constants = [
+            other.name for other in after if other.is_constant and other.when is None and other.measures is None
+        ]
+        if not isinstance(row.type, PartName) or (part is not None and part.alternatives):
+            self.add(row, f": 'repeat: {row.repeat}' belongs to a part with 'fields' only")
+        elif row.when is not None:
+            self.add(row, ": 'repeat' cannot go with 'when'")
+        elif row.ended_by not in constants:
+            text = f": 'repeat' names {row.ended_by!r}, which is not the constant after the list"
+            self.add(row, f"{text}; {allowed(constants, row.ended_by)}")
 
     def length(self, row: Field, key: str, target: str) -> None:
         integers = [name for name, other in self.seen.items() if self.is_plain_integer(other)]

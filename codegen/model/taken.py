@@ -13,7 +13,7 @@ _CLASSES = {
     "DataclassStruct", "DecodeError", "Decoder", "Discriminated", "EncodeError", "FixedBytes", "Flags", "Format",
     "FormatError", "GreedyBytes", "IfPresent", "IfSession", "Literal", "MalformedError", "Mapping", "MessageLength",
     "NoneOf", "NullableBytes", "OneOf", "OptionalChar", "PARSE", "Rebuild", "StrEnum", "String", "StructChoice",
-    "Tagged", "Typed", "UntilZero", "ValueError", "Whole",
+    "Tagged", "Typed", "Until", "UntilZero", "ValueError", "Whole",
 }  # fmt: skip
 _ATTRIBUTES = {
     "build": "the method that writes a message",
@@ -26,8 +26,8 @@ _ATTRIBUTES = {
 _IN_CLASSES = {"bool", "bytes", "classmethod", "getattr", "int", "property", "staticmethod", "str", "tuple"}
 _IN_CONSTRUCTORS = {"cls", "flags_of", "self", "subcon"}
 _VARIABLES = {
-    "data", "offset", "encoding", "start", "end", "item", "kind", "read_length", "self", "out", "error", "encode_error",
-    "flags_of", "lsn_of",
+    "data", "offset", "encoding", "start", "end", "stop", "item", "kind", "read_length", "self", "out", "error",
+    "encode_error", "flags_of", "lsn_of",
 }  # fmt: skip
 _OF_SESSIONS = {
     "block", "decode", "described", "facts", "given", "layouts", "message", "messages", "parsers", "plan", "plans",

@@ -11,6 +11,7 @@ from codegen.model.reader import load_either
 from codegen.pagecheck.comparison import compare, protocols_on
 from codegen.pagecheck.lists import compare_list, listed
 from codegen.pagecheck.page import Page
+from codegen.pagecheck.prose import compare_prose, quotes
 from codegen.pagecheck.quoting import Difference
 from codegen.pagecheck.reading import DocPageError, read_page
 from codegen.pagecheck.scope import messages_of
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_page(path: Path, protocols: tuple[Protocol, ...], version: int | None) -> int:
     try:
-        return _compare(read_page(path, listed(protocols)), protocols, version)
+        return _compare(read_page(path, listed(protocols), quotes(protocols)), protocols, version)
     except DocPageError as error:
         print(error, file=sys.stderr)
         return UNREADABLE
@@ -53,7 +54,8 @@ def _run_page(path: Path, protocols: tuple[Protocol, ...], version: int | None) 
 
 def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -> int:
     compared = protocols_on(page, protocols)
-    if not compared and not page.lists:
+    quoting = [protocol for protocol in protocols if any(quote in page.text for quote in quotes((protocol,)))]
+    if not compared and not page.lists and not quoting:
         names = ", ".join(protocol.title for protocol in protocols)
         raise DocPageError(page.source, f"has none of the messages of the spec ({names})")
     most = max(len(protocol.versions) for protocol in protocols)
@@ -66,6 +68,9 @@ def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -
         codes.add(
             _report(page, differences, f"the list of {definition_list.anchor}", f"{len(definition_list.terms)} terms")
         )
+    for protocol in quoting:
+        where = f"{protocol.name} at version {protocol.versions[-1].display_name}"
+        codes.add(_report(page, compare_prose(page, protocol), where, f"{len(quotes((protocol,)))} quotations"))
     for protocol in compared:
         newest = len(protocol.versions)
         # The envelope of a replication connection has no versions of its own.

@@ -12,6 +12,7 @@ from codegen.model.versions import view
 from codegen.pagecheck import quoting
 from codegen.pagecheck.expected import Layout, layouts
 from codegen.pagecheck.page import Group, Message, Page
+from codegen.pagecheck.prose import is_quoted
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.pagecheck.scope import messages_of, misplaced, missing, pair_messages, same_name
 from codegen.pagecheck.tables import Reading, compare_tables, distance
@@ -23,6 +24,7 @@ def protocols_on(page: Page, protocols: tuple[Protocol, ...]) -> tuple[Protocol,
 
     A fragment of one message names no message: it belongs to the protocol whose rows fit best.
     """
+    protocols = tuple(protocol for protocol in protocols if not is_quoted(protocol))
     named = tuple(protocol for protocol in protocols if messages_of(page, protocol))
     if named or len(page.messages) != 1 or not page.messages[0].head_missing:
         return named
@@ -52,6 +54,7 @@ class _Comparison:
         self.differences: list[Difference] = []
         self._protocol = protocol
         self._reading = Reading(Path(page.source), version, _is_old(messages))
+        self._is_two_way = any(message.sender == "client" for message in protocol.messages)
         self._layouts = {layout.name: layout for layout in layouts(view(protocol, version))}
         self._compare_messages(messages, _newest(protocol))
         self._compare_headings(messages)
@@ -96,7 +99,7 @@ class _Comparison:
         if not message.head_missing:
             if not same_name(message, layout, is_old=self._reading.is_old):
                 differ(quoting.name_of(message), quoted(layout.name))
-            if message.direction != layout.direction:
+            if message.direction != layout.direction and (message.direction or self._is_two_way):
                 differ(quoting.direction(message.direction), quoting.direction(layout.direction))
             anchor = message.anchor or ""
             prefix = self._protocol.anchor.lower()

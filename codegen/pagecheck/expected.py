@@ -92,7 +92,7 @@ class Layout:
     since: int
     release: int | None
     direction: str | None
-    """The letter in parentheses; None if the page prints none, as the server sends all messages."""
+    """The letter in parentheses, which a page may omit if the server sends all messages; None for a part."""
     is_part: bool
     elements: tuple[ExpectedRow | ExpectedBoundary, ...]
     choices: tuple[ExpectedChoice, ...]
@@ -105,19 +105,18 @@ class Layout:
 
 def layouts(view: View) -> tuple[Layout, ...]:
     """Return the expected layouts in the page's order: messages, then parts with an anchor."""
-    two_way = any(message.sender == "client" for message in view.messages)
     # A page without anchors has every message.
     on_page = [message for message in view.messages if message.ref is not None or not view.protocol.anchor]
-    messages = [_layout(view, message, two_way) for message in on_page]
-    return (*messages, *(_layout(view, part, False) for part in view.parts if part.ref is not None))
+    messages = [_layout(view, message) for message in on_page]
+    return (*messages, *(_layout(view, part) for part in view.parts if part.ref is not None))
 
 
-def _layout(view: View, source: Message | Part, two_way: bool) -> Layout:
+def _layout(view: View, source: Message | Part) -> Layout:
     protocol = view.protocol
     release, direction = None, None
     if isinstance(source, Message):
         release = source.release
-        direction = {"client": "F", "server": "B", "both": "F & B"}[source.sender] if two_way else None
+        direction = {"client": "F", "server": "B", "both": "F & B"}[source.sender]
     return Layout(
         name=source.name,
         anchor=f"{protocol.anchor}{source.ref or ''}",

@@ -28,7 +28,7 @@ _NOT_TOLD = {"Count"}
 """Types whose wording does not tell them from a signed integer."""
 
 _LENGTH = re.compile(r"\blength of message contents in bytes, including self\b", re.IGNORECASE)
-_NULL = re.compile(r"(?<!\w)-1 indicates a NULL\b|\bor -1 if there is no\b")
+NULL = re.compile(r"(?<!\w)-1 indicates a NULL\b|\bor -1 if there is no\b")
 _TO_THE_END = re.compile(r"\bextends to the end of the message\b")
 _LETTER = re.compile(r"'(\w)'([^']*)")
 _NUMBER = re.compile(r"(?<![-\w])(\d)\b([^0-9]*)", re.ASCII)
@@ -76,7 +76,7 @@ def _values_fit(description: str, values: Mapping[int, str]) -> bool | str:
 
 
 def _null_fits(description: str, field: Field, measured: Field | None) -> bool | str:
-    is_told = _NULL.search(description) is not None
+    is_told = NULL.search(description) is not None
     may_be_null = measured is not None and measured.may_be_null
     if is_told == may_be_null:
         return True

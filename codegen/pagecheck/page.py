@@ -128,3 +128,11 @@ class Page:
     source: str
     messages: tuple[Message, ...]
     lists: tuple[TermList, ...] = ()
+    text: str = ""
+    """All text, with white space folded."""
+    lines: tuple[tuple[int, int], ...] = ()
+    """The offsets of paragraphs in the text, each with its line."""
+
+    def line_at(self, offset: int) -> int:
+        """Return the line of the paragraph at an offset of the text."""
+        return max((pair for pair in self.lines if pair[0] <= offset), default=(0, 1))[1]

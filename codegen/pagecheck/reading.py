@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 from codegen.pagecheck import remarks
@@ -27,8 +28,11 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 
 
-def read_page(path: Path, lists: Collection[str] = ()) -> Page:
-    """Read a page from a file, with the lists of the given anchors. Raises DocPageError if that is impossible."""
+def read_page(path: Path, lists: Collection[str] = (), quotes: Collection[str] = ()) -> Page:
+    """Read a page from a file, with the lists of the given anchors. Raises DocPageError if that is impossible.
+
+    A page without tables must contain one of `quotes`.
+    """
     source = str(path)
     try:
         data = path.read_bytes()
@@ -38,10 +42,10 @@ def read_page(path: Path, lists: Collection[str] = ()) -> Page:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("iso-8859-1")
-    return parse_page(text, source, lists)
+    return parse_page(text, source, lists, quotes)
 
 
-def parse_page(text: str, source: str = "page", lists: Collection[str] = ()) -> Page:
+def parse_page(text: str, source: str = "page", lists: Collection[str] = (), quotes: Collection[str] = ()) -> Page:
     """Parse a page. Raises DocPageError if the text is not a page."""
     if not text.strip():
         raise DocPageError(source, "is empty")
@@ -54,9 +58,25 @@ def parse_page(text: str, source: str = "page", lists: Collection[str] = ()) -> 
     messages = tuple(message for section in sections for message in _Reader(section).messages)
     candidates = [_terms(section) for section in sections if (section.anchor or "").upper() in lists]
     terms = tuple(terms_of_section for terms_of_section in candidates if terms_of_section is not None)
-    if not messages and not terms:
+    paragraphs = [paragraph for section in sections for paragraph in _paragraphs(section.body)]
+    words = " ".join(paragraph.text for paragraph in paragraphs)
+    if not messages and not terms and not any(quote in words for quote in quotes):
         raise DocPageError(source, "has no table of message fields, neither in HTML nor in DocBook")
-    return Page(source, messages, terms)
+    starts = accumulate((len(paragraph.text) + 1 for paragraph in paragraphs), initial=0)
+    lines = zip(starts, (paragraph.line for paragraph in paragraphs), strict=False)
+    return Page(source, messages, terms, words, tuple(lines))
+
+
+def _paragraphs(body: list[Text | DefinitionList]) -> Iterator[Text]:
+    """Yield all texts of a section, including terms of lists."""
+    for item in body:
+        if isinstance(item, Text):
+            yield item
+            continue
+        for entry in item.entries:
+            if entry.term is not None:
+                yield Text(entry.line, entry.term)
+            yield from _paragraphs(entry.body)
 
 
 def _terms(section: Section) -> TermList | None:

@@ -33,7 +33,8 @@ def messages_of(page: Page, protocol: Protocol) -> tuple[Message, ...]:
 
 def _is_section_of(protocol: Protocol, group: Group) -> bool:
     anchor = (group.section or "").lower()
-    return anchor == protocol.anchor.rstrip("-").lower() or _NUMBER.sub("", group.section_title) == protocol.title
+    own_anchor = protocol.anchor.rstrip("-").lower()
+    return bool(own_anchor and anchor == own_anchor) or _NUMBER.sub("", group.section_title) == protocol.title
 
 
 def _surroundings(message: Message) -> tuple[str | None, str, tuple[str, ...]]:
@@ -44,7 +45,8 @@ def _is_known(message: Message, protocol: Protocol) -> bool:
     refs = {layout.name: layout.ref for layout in protocol.messages}
     refs |= {part.name: part.ref for part in protocol.parts if part.ref is not None}
     anchors = {f"{protocol.anchor}{ref}".lower() for ref in refs.values()}
-    return message.name in refs or (message.anchor or "").lower() in anchors
+    names = {name.lower() for name in refs}
+    return (message.name or "").lower() in names or (message.anchor or "").lower() in anchors
 
 
 def pair_messages(

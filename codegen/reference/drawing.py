@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codegen.model.layouts import REST
-from codegen.model.notation import Byte1, Byten, Int
+from codegen.model.layouts import REST, UNTIL_ZERO
+from codegen.model.notation import Byten, Int, escaped
 from codegen.reference.layout import BYTES, CONSTANT, PART, TEXT, Row
 
 WIDE = 816.0
@@ -154,20 +154,24 @@ def _lines(row: Row, room: float) -> tuple[tuple[str, str], ...]:
     field = row.field
     lines: list[tuple[str, str]] = []
     if row.kind == CONSTANT:
-        lines.append(("glyph", "|".join(map(str, field.constants))))
+        lines.append(
+            ("glyph", "|".join(escaped(code) if isinstance(code, bytes) else str(code) for code in field.constants))
+        )
     lines += (("name", text) for text in _name_lines(field.name, room))
     if isinstance(field.type, Int):
         lines.append(("type", field.type.base))
         if field.named_type is not None:
             lines.append(("type", field.named_type))
     else:
-        lines.append(("type", "Byte1" if isinstance(field.type, Byte1) else str(field.type)))
+        is_constant = bool(field.constants)
+        lines.append(("type", str(field.type).partition("(")[0] if is_constant else str(field.type)))
     if field.values and not field.any_character:
         lines.append(("type", "|".join(field.values)))
     if field.boolean:
         lines.append(("type", "0|1"))
     if field.repeat is not None:
-        lines.append(("type", f"\N{MULTIPLICATION SIGN} {field.repeat}"))
+        is_counted = field.repeat != UNTIL_ZERO and not field.ended_by
+        lines.append(("type", f"\N{MULTIPLICATION SIGN} {field.repeat}" if is_counted else field.repeat))
     if isinstance(field.type, Byten):
         lines.append(("type", "all the rest" if field.size == REST else f"n = {field.size}"))
     return tuple(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codegen.model.layouts import REST, Field
+from codegen.model.layouts import REST, UNTIL_ZERO, Field
 from codegen.model.model import Protocol
 from codegen.model.notation import Byten, PartName, String
 
@@ -73,7 +73,10 @@ class Row:
     def extent(self) -> str:
         """The length in words."""
         if self.field.repeat is not None:
-            return f"repeated {self.field.repeat} times"
+            is_counted = self.field.repeat != UNTIL_ZERO and not self.field.ended_by
+            return f"repeated {self.field.repeat} times" if is_counted else f"repeated {self.field.repeat}"
+        if isinstance(self.field.type, Byten) and self.field.type.count is not None:
+            return f"{self.field.type.count} bytes"
         if isinstance(self.field.type, Byten):
             return "the rest of the message" if self.field.size == REST else f"{self.field.size} bytes"
         if self.width is not None:

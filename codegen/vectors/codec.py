@@ -79,7 +79,7 @@ class Writer:
             elif operation.name in values and isinstance(operation, Repeat):
                 for index, item in enumerate(values[operation.name]):
                     self._row(operation.body, item, f"{prefix}{operation.name}[{index}]")
-                if not operation.count:
+                if not operation.count and not operation.end:
                     self.data += b"\0"
                     self.written.append(
                         Written(prefix + operation.name, operation, len(self.data) - 1, len(self.data), 0)
@@ -178,7 +178,7 @@ class Reader:
                     if holds:
                         self._go(operation.body, prefix, values)
                 case Repeat(count=""):
-                    values[operation.name] = self._until_zero(operation, values, path)
+                    values[operation.name] = self._until(operation, values, path)
                 case Repeat():
                     items = (
                         self._row(operation.body, values, f"{path}[{index}]")
@@ -194,11 +194,13 @@ class Reader:
                 case _:
                     values[operation.name] = self._row(operation, values, path)
 
-    def _until_zero(self, operation: Repeat, values: Fields, path: str) -> list[Any]:
+    def _until(self, operation: Repeat, values: Fields, path: str) -> list[Any]:
         items: list[Any] = []
-        while self._next() != "\0":
+        end = operation.end or b"\0"
+        while not self.data.startswith(end, self.offset):
             items.append(self._row(operation.body, values, f"{path}[{len(items)}]"))
-        self._take(1, path)
+        if not operation.end:
+            self._take(1, path)
         return items
 
     def _next(self) -> str:
@@ -215,7 +217,12 @@ class Reader:
                 return self._text(path)
             case Bytes():
                 size = operation.size or (values[operation.count] if operation.count else len(self.data) - self.offset)
-                return None if size == -1 else self._take(size, path).hex()
+                if size == -1:
+                    return None
+                data = self._take(size, path)
+                if operation.constant and data != operation.constant:
+                    raise RefusedError(path, self.offset - size, "the value is not legal here")
+                return data.hex()
         assert isinstance(operation, Integer)
         return self._integer(operation, path)
 

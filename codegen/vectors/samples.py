@@ -78,7 +78,7 @@ class Samples:
             case Text():
                 return _TEXT
             case Bytes():
-                return "00" * operation.size or _BYTES
+                return operation.constant.hex() or "00" * operation.size or _BYTES
             case Constant():
                 return plain(operation, operation.code)
             case Take(allowed=(_, *_)) if operation.wrapper != "bool":
@@ -100,7 +100,7 @@ class Samples:
                 yield from (
                     (what, [usual, value])
                     for what, value in self._variants(operation.body)
-                    if operation.count or not self._ends(operation.body, value)
+                    if operation.count or not self._ends(operation, value)
                 )
             case Group():
                 operations = lower(self.view, operation.part.fields)
@@ -120,11 +120,11 @@ class Samples:
             case Take():
                 yield from self._numbers(operation)
 
-    def _ends(self, operation: Operation, value: Any) -> bool:
-        """Return whether an item begins with the zero byte that ends a list."""
+    def _ends(self, repeat: Repeat, value: Any) -> bool:
+        """Return whether an item begins with the zero byte or the constant that ends a list."""
         writer = Writer(self.view)
-        writer.operations((operation,), {operation.name: value})
-        return writer.data.startswith(b"\0")
+        writer.operations((repeat.body,), {repeat.body.name: value})
+        return writer.data.startswith(repeat.end or b"\0")
 
     def _numbers(self, operation: Take) -> Iterator[tuple[str, Any]]:
         if operation.wrapper == "bool":
@@ -179,7 +179,10 @@ def _patches(place: Written) -> Iterator[tuple[str, bytes]]:
         yield "not UTF-8", b"\xff\0"
     elif isinstance(place.operation, Integer) and place.operation.is_character:
         yield "another character", b"?"
-    elif not isinstance(place.operation, Bytes):
+    elif isinstance(place.operation, Bytes):
+        if place.operation.constant:
+            yield "another byte", place.operation.constant[:-1] + b"?"
+    else:
         yield "all bits set", b"\xff" * width
         yield "zero", bytes(width)
         yield "two", (2).to_bytes(width, "big")

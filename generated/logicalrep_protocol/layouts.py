@@ -9,6 +9,111 @@ from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
 from logicalrep_runtime.operations import Bytes, Choose, Conditional, Constant, Group, Measure, Repeat, Take, Text
 from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
+COPY_BINARY = ProtocolLayout(
+    name="copy_binary",
+    versions=(1,),
+    session={},
+    tracked=(),
+    parse_arguments=(),
+    messages=(
+        MessageLayout(
+            name="Copy file",
+            tag="",
+            since=1,
+            sender="server",
+            reference="https://www.postgresql.org/docs/18/sql-copy.html",
+            doc="A whole file of COPY with the binary format.",
+            operations=(
+                Bytes(
+                    name="signature",
+                    type="Byte11('PGCOPY\\n\\377\\r\\n\\0')",
+                    size=11,
+                    constant=b"PGCOPY\n\xff\r\n\x00",
+                    doc="The signature of the format.",
+                ),
+                Constant(
+                    name="critical_flags",
+                    type="Int16(0)",
+                    width=2,
+                    signed=True,
+                    code=0,
+                    doc="Bits 16 to 31 of the flags, which change the format.",
+                ),
+                Take(
+                    name="flags",
+                    type="Int16",
+                    width=2,
+                    doc="Bits 0 to 15 of the flags, which have no meaning yet; zero.",
+                ),
+                Measure(
+                    name="extension_length",
+                    type="Int32",
+                    width=4,
+                    signed=True,
+                    of="extension",
+                    doc="The length of the header extension in bytes.",
+                ),
+                Bytes(
+                    name="extension",
+                    type="Byten",
+                    count="extension_length",
+                    doc="The header extension, which has no content yet; empty.",
+                ),
+                Repeat(
+                    name="rows",
+                    type="CopyRow",
+                    end=b"\xff\xff",
+                    body=Group(name="rows", type="CopyRow", part="CopyRow", doc="The rows."),
+                    doc="The rows.",
+                ),
+                Constant(name="trailer", type="Int16(-1)", width=2, signed=True, code=-1, doc="The end of the rows."),
+            ),
+        ),
+    ),
+    parts={
+        "CopyRow": PartLayout(
+            name="CopyRow",
+            doc="One row.",
+            operations=(
+                Measure(
+                    name="column_count", type="Int16", width=2, signed=True, of="columns", doc="How many values follow."
+                ),
+                Repeat(
+                    name="columns",
+                    type="CopyValue",
+                    count="column_count",
+                    body=Group(name="columns", type="CopyValue", part="CopyValue", doc="The values of the columns."),
+                    doc="The values of the columns.",
+                ),
+            ),
+        ),
+        "CopyValue": PartLayout(
+            name="CopyValue",
+            doc="The value of one column.",
+            operations=(
+                Measure(
+                    name="length",
+                    type="Int32",
+                    width=4,
+                    signed=True,
+                    of="value",
+                    nullable=True,
+                    doc="The length of the value in bytes; -1 for NULL.",
+                ),
+                Bytes(
+                    name="value",
+                    type="Byten",
+                    count="length",
+                    nullable=True,
+                    doc="The value in the binary format of its type; None for NULL.",
+                ),
+            ),
+        ),
+    },
+)
+"""The file that COPY writes and reads with the binary format."""
+
+
 LOGICALREP = ProtocolLayout(
     name="logicalrep",
     versions=(

@@ -70,6 +70,7 @@ __all__ = [
     "Update",
     "message",
     "parse",
+    "parse_from",
 ]
 
 _B = Format(">B")
@@ -137,8 +138,8 @@ class Begin:
         _begin__xid(self, xid)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Begin, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Begin, int]:
+        offset += 1
         final_lsn, commit_timestamp, xid = _QqI.unpack_from(data, offset)
         offset += 20
         if not final_lsn:
@@ -216,8 +217,8 @@ class Message:
         return bool(self.flags & 1)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Message, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Message, int]:
+        offset += 1
         flags, message_lsn = _BQ.unpack_from(data, offset)
         offset += 9
         end = data.index(0, offset)
@@ -295,8 +296,8 @@ class Commit:
         _commit__commit_timestamp(self, commit_timestamp)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Commit, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Commit, int]:
+        offset += 1
         flags, commit_lsn, end_lsn, commit_timestamp = _BQQq.unpack_from(data, offset)
         offset += 25
         if flags != 0:
@@ -349,8 +350,8 @@ class Origin:
         _origin__name(self, name)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Origin, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Origin, int]:
+        offset += 1
         (origin_lsn,) = _Q.unpack_from(data, offset)
         offset += 8
         end = data.index(0, offset)
@@ -511,8 +512,8 @@ class Relation:
         _relation__columns(self, columns)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Relation, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Relation, int]:
+        offset += 1
         (relation_id,) = _I.unpack_from(data, offset)
         offset += 4
         end = data.index(0, offset)
@@ -607,8 +608,8 @@ class Type:
         _type__name(self, name)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Type, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Type, int]:
+        offset += 1
         (type_id,) = _I.unpack_from(data, offset)
         offset += 4
         end = data.index(0, offset)
@@ -838,8 +839,8 @@ class Insert:
         _insert__new(self, new)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Insert, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Insert, int]:
+        offset += 1
         relation_id, new_kind = _IB.unpack_from(data, offset)
         offset += 5
         if new_kind != 0x4E:
@@ -920,8 +921,8 @@ class Update:
         _update__new(self, new)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Update, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Update, int]:
+        offset += 1
         (relation_id,) = _I.unpack_from(data, offset)
         offset += 4
         old_kind: Literal["K", "O"] | None = None
@@ -1010,8 +1011,8 @@ class Delete:
         _delete__old(self, old)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Delete, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Delete, int]:
+        offset += 1
         relation_id, old_kind = _IB.unpack_from(data, offset)
         offset += 5
         if old_kind != 0x4B and old_kind != 0x4F:
@@ -1090,8 +1091,8 @@ class Truncate:
         return bool(self.options & 2)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Truncate, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Truncate, int]:
+        offset += 1
         relation_count, options = _iB.unpack_from(data, offset)
         offset += 5
         if not 0 <= relation_count * 4 <= len(data) - offset:
@@ -1139,7 +1140,7 @@ message: Whole[AnyMessage] = Whole(
 """The Struct of any message, which must take all bytes. Within another Struct use its `subcon`."""
 
 
-_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+_Parser = Callable[[bytes, int, bool, bool, str], tuple[AnyMessage, int]]
 
 
 _SERVER_MESSAGES: dict[int, _Parser] = {
@@ -1170,10 +1171,33 @@ def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, enco
     if native_read is not None and (message_read := native_read(data, encoding, streaming, parallel)) is not None:
         return message_read
     try:
-        message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
+        message, end = _SERVER_MESSAGES[data[0]](data, 0, streaming, parallel, encoding)
         if end == len(data):
             return message
     except _MALFORMED:
         pass
     facts = {"streaming": streaming, "parallel": parallel}
     raise decode_error(LOGICALREP, 1, data, facts=facts, encoding=encoding)
+
+
+def parse_from(
+    data: bytes, offset: int = 0, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8"
+) -> tuple[AnyMessage, int]:
+    """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
+    rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
+
+    `streaming`: whether the message lies between Stream Start and Stream Stop (no effect before version 2).
+    `parallel`: whether the session was started with the option streaming = parallel (no effect before version 4).
+    `encoding` is the session's client_encoding as a Python codec.
+    """
+    if offset < 0:
+        raise ValueError(f"the offset {offset} is negative")
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        message, end = _SERVER_MESSAGES[data[offset]](data, offset, streaming, parallel, encoding)
+        return message, end
+    except _MALFORMED:
+        pass
+    facts = {"streaming": streaming, "parallel": parallel}
+    raise decode_error(LOGICALREP, 1, data[offset:], facts=facts, encoding=encoding, is_whole=False)

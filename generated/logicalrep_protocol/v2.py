@@ -90,6 +90,7 @@ __all__ = [
     "Update",
     "message",
     "parse",
+    "parse_from",
 ]
 
 _B = Format(">B")
@@ -174,8 +175,8 @@ class Message:
         return bool(self.flags & 1)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Message, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Message, int]:
+        offset += 1
         xid: TransactionId | None = None
         if streaming:
             (xid,) = _I.unpack_from(data, offset)
@@ -288,8 +289,8 @@ class Relation:
         _relation__columns(self, columns)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Relation, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Relation, int]:
+        offset += 1
         xid: TransactionId | None = None
         if streaming:
             (xid,) = _I.unpack_from(data, offset)
@@ -404,8 +405,8 @@ class Type:
         _type__name(self, name)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Type, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Type, int]:
+        offset += 1
         xid: TransactionId | None = None
         if streaming:
             (xid,) = _I.unpack_from(data, offset)
@@ -489,8 +490,8 @@ class Insert:
         _insert__new(self, new)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Insert, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Insert, int]:
+        offset += 1
         xid: TransactionId | None = None
         if streaming:
             (xid,) = _I.unpack_from(data, offset)
@@ -589,8 +590,8 @@ class Update:
         _update__new(self, new)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Update, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Update, int]:
+        offset += 1
         xid: TransactionId | None = None
         if streaming:
             (xid,) = _I.unpack_from(data, offset)
@@ -698,8 +699,8 @@ class Delete:
         _delete__old(self, old)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Delete, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Delete, int]:
+        offset += 1
         xid: TransactionId | None = None
         if streaming:
             (xid,) = _I.unpack_from(data, offset)
@@ -796,8 +797,8 @@ class Truncate:
         return bool(self.options & 2)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Truncate, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Truncate, int]:
+        offset += 1
         xid: TransactionId | None = None
         if streaming:
             (xid,) = _I.unpack_from(data, offset)
@@ -859,8 +860,8 @@ class StreamStart:
         _stream_start__first_segment(self, first_segment)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamStart, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamStart, int]:
+        offset += 1
         xid, first_segment = _IB.unpack_from(data, offset)
         offset += 5
         if first_segment > 1:
@@ -900,10 +901,11 @@ class StreamStop:
     )
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamStop, int]:
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamStop, int]:
+
         self = _new(StreamStop)
 
-        return self, 1
+        return self, offset + 1
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
@@ -955,8 +957,8 @@ class StreamCommit:
         _stream_commit__commit_timestamp(self, commit_timestamp)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamCommit, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamCommit, int]:
+        offset += 1
         xid, flags, commit_lsn, end_lsn, commit_timestamp = _IBQQq.unpack_from(data, offset)
         offset += 29
         if flags != 0:
@@ -1013,8 +1015,8 @@ class StreamAbort:
         _stream_abort__subxid(self, subxid)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamAbort, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamAbort, int]:
+        offset += 1
         xid, subxid = _II.unpack_from(data, offset)
         offset += 8
         self = _new(StreamAbort)
@@ -1074,7 +1076,7 @@ message: Whole[AnyMessage] = Whole(
 """The Struct of any message, which must take all bytes. Within another Struct use its `subcon`."""
 
 
-_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+_Parser = Callable[[bytes, int, bool, bool, str], tuple[AnyMessage, int]]
 
 
 _SERVER_MESSAGES: dict[int, _Parser] = {
@@ -1109,10 +1111,33 @@ def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, enco
     if native_read is not None and (message_read := native_read(data, encoding, streaming, parallel)) is not None:
         return message_read
     try:
-        message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
+        message, end = _SERVER_MESSAGES[data[0]](data, 0, streaming, parallel, encoding)
         if end == len(data):
             return message
     except _MALFORMED:
         pass
     facts = {"streaming": streaming, "parallel": parallel}
     raise decode_error(LOGICALREP, 2, data, facts=facts, encoding=encoding)
+
+
+def parse_from(
+    data: bytes, offset: int = 0, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8"
+) -> tuple[AnyMessage, int]:
+    """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
+    rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
+
+    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
+    was started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
+    client_encoding as a Python codec.
+    """
+    if offset < 0:
+        raise ValueError(f"the offset {offset} is negative")
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        message, end = _SERVER_MESSAGES[data[offset]](data, offset, streaming, parallel, encoding)
+        return message, end
+    except _MALFORMED:
+        pass
+    facts = {"streaming": streaming, "parallel": parallel}
+    raise decode_error(LOGICALREP, 2, data[offset:], facts=facts, encoding=encoding, is_whole=False)

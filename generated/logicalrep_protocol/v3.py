@@ -93,6 +93,7 @@ __all__ = [
     "Update",
     "message",
     "parse",
+    "parse_from",
 ]
 
 _BBQQqI = Format(">BBQQqI")
@@ -158,8 +159,8 @@ class BeginPrepare:
         _begin_prepare__gid(self, gid)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[BeginPrepare, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[BeginPrepare, int]:
+        offset += 1
         prepare_lsn, end_lsn, prepare_timestamp, xid = _QQqI.unpack_from(data, offset)
         offset += 28
         if not prepare_lsn or not end_lsn:
@@ -254,8 +255,8 @@ class Prepare:
         _prepare__gid(self, gid)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Prepare, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[Prepare, int]:
+        offset += 1
         flags, prepare_lsn, end_lsn, prepare_timestamp, xid = _BQQqI.unpack_from(data, offset)
         offset += 29
         if flags != 0 or not prepare_lsn or not end_lsn:
@@ -343,8 +344,8 @@ class CommitPrepared:
         _commit_prepared__gid(self, gid)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[CommitPrepared, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[CommitPrepared, int]:
+        offset += 1
         flags, commit_lsn, end_lsn, commit_timestamp, xid = _BQQqI.unpack_from(data, offset)
         offset += 29
         if flags != 0 or not commit_lsn or not end_lsn:
@@ -449,8 +450,10 @@ class RollbackPrepared:
         _rollback_prepared__gid(self, gid)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[RollbackPrepared, int]:
-        offset = 1
+    def _parse(
+        data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str
+    ) -> tuple[RollbackPrepared, int]:
+        offset += 1
         flags, prepare_end_lsn, rollback_end_lsn, prepare_timestamp, rollback_timestamp, xid = _BQQqqI.unpack_from(
             data, offset
         )
@@ -558,8 +561,8 @@ class StreamPrepare:
         _stream_prepare__gid(self, gid)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamPrepare, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamPrepare, int]:
+        offset += 1
         flags, prepare_lsn, end_lsn, prepare_timestamp, xid = _BQQqI.unpack_from(data, offset)
         offset += 29
         if flags != 0 or not prepare_lsn or not end_lsn:
@@ -652,7 +655,7 @@ message: Whole[AnyMessage] = Whole(
 """The Struct of any message, which must take all bytes. Within another Struct use its `subcon`."""
 
 
-_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+_Parser = Callable[[bytes, int, bool, bool, str], tuple[AnyMessage, int]]
 
 
 _SERVER_MESSAGES: dict[int, _Parser] = {
@@ -692,10 +695,33 @@ def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, enco
     if native_read is not None and (message_read := native_read(data, encoding, streaming, parallel)) is not None:
         return message_read
     try:
-        message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
+        message, end = _SERVER_MESSAGES[data[0]](data, 0, streaming, parallel, encoding)
         if end == len(data):
             return message
     except _MALFORMED:
         pass
     facts = {"streaming": streaming, "parallel": parallel}
     raise decode_error(LOGICALREP, 3, data, facts=facts, encoding=encoding)
+
+
+def parse_from(
+    data: bytes, offset: int = 0, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8"
+) -> tuple[AnyMessage, int]:
+    """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
+    rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
+
+    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
+    was started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
+    client_encoding as a Python codec.
+    """
+    if offset < 0:
+        raise ValueError(f"the offset {offset} is negative")
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        message, end = _SERVER_MESSAGES[data[offset]](data, offset, streaming, parallel, encoding)
+        return message, end
+    except _MALFORMED:
+        pass
+    facts = {"streaming": streaming, "parallel": parallel}
+    raise decode_error(LOGICALREP, 3, data[offset:], facts=facts, encoding=encoding, is_whole=False)

@@ -95,6 +95,7 @@ __all__ = [
     "Update",
     "message",
     "parse",
+    "parse_from",
 ]
 
 _BII = Format(">BII")
@@ -163,8 +164,8 @@ class StreamAbort:
         _stream_abort__abort_timestamp(self, abort_timestamp)
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamAbort, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamAbort, int]:
+        offset += 1
         xid, subxid = _II.unpack_from(data, offset)
         offset += 8
         abort_lsn: Lsn | None = None
@@ -251,7 +252,7 @@ message: Whole[AnyMessage] = Whole(
 """The Struct of any message, which must take all bytes. Within another Struct use its `subcon`."""
 
 
-_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+_Parser = Callable[[bytes, int, bool, bool, str], tuple[AnyMessage, int]]
 
 
 _SERVER_MESSAGES: dict[int, _Parser] = {
@@ -291,10 +292,33 @@ def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, enco
     if native_read is not None and (message_read := native_read(data, encoding, streaming, parallel)) is not None:
         return message_read
     try:
-        message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
+        message, end = _SERVER_MESSAGES[data[0]](data, 0, streaming, parallel, encoding)
         if end == len(data):
             return message
     except _MALFORMED:
         pass
     facts = {"streaming": streaming, "parallel": parallel}
     raise decode_error(LOGICALREP, 4, data, facts=facts, encoding=encoding)
+
+
+def parse_from(
+    data: bytes, offset: int = 0, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8"
+) -> tuple[AnyMessage, int]:
+    """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
+    rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
+
+    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
+    was started with the option streaming = parallel. `encoding` is the session's client_encoding as a Python
+    codec.
+    """
+    if offset < 0:
+        raise ValueError(f"the offset {offset} is negative")
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        message, end = _SERVER_MESSAGES[data[offset]](data, offset, streaming, parallel, encoding)
+        return message, end
+    except _MALFORMED:
+        pass
+    facts = {"streaming": streaming, "parallel": parallel}
+    raise decode_error(LOGICALREP, 4, data[offset:], facts=facts, encoding=encoding, is_whole=False)

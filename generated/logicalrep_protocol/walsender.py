@@ -45,6 +45,7 @@ __all__ = [
     "XLogData",
     "client_message",
     "parse",
+    "parse_from",
     "server_message",
 ]
 
@@ -106,8 +107,8 @@ class XLogData:
         _x_log_data__payload(self, payload)
 
     @staticmethod
-    def _parse(data: bytes) -> tuple[XLogData, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int) -> tuple[XLogData, int]:
+        offset += 1
         start_lsn, end_lsn, send_timestamp = _QQq.unpack_from(data, offset)
         offset += 24
         payload = data[offset:]
@@ -167,8 +168,8 @@ class PrimaryKeepaliveMessage:
         _primary_keepalive_message__reply_requested(self, reply_requested)
 
     @staticmethod
-    def _parse(data: bytes) -> tuple[PrimaryKeepaliveMessage, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int) -> tuple[PrimaryKeepaliveMessage, int]:
+        offset += 1
         end_lsn, send_timestamp, reply_requested = _QqB.unpack_from(data, offset)
         offset += 17
         if reply_requested > 1:
@@ -233,8 +234,8 @@ class PrimaryStatusUpdate:
         _primary_status_update__send_timestamp(self, send_timestamp)
 
     @staticmethod
-    def _parse(data: bytes) -> tuple[PrimaryStatusUpdate, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int) -> tuple[PrimaryStatusUpdate, int]:
+        offset += 1
         end_lsn, oldest_committing_xid, next_xid, send_timestamp = _QQQq.unpack_from(data, offset)
         offset += 32
         self = _new(PrimaryStatusUpdate)
@@ -305,8 +306,8 @@ class StandbyStatusUpdate:
         _standby_status_update__reply_requested(self, reply_requested)
 
     @staticmethod
-    def _parse(data: bytes) -> tuple[StandbyStatusUpdate, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int) -> tuple[StandbyStatusUpdate, int]:
+        offset += 1
         written_lsn, flushed_lsn, applied_lsn, send_timestamp, reply_requested = _QQQqB.unpack_from(data, offset)
         offset += 33
         if reply_requested > 1:
@@ -388,8 +389,8 @@ class HotStandbyFeedbackMessage:
         _hot_standby_feedback_message__catalog_xmin_epoch(self, catalog_xmin_epoch)
 
     @staticmethod
-    def _parse(data: bytes) -> tuple[HotStandbyFeedbackMessage, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int) -> tuple[HotStandbyFeedbackMessage, int]:
+        offset += 1
         send_timestamp, xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch = _qIIII.unpack_from(data, offset)
         offset += 24
         self = _new(HotStandbyFeedbackMessage)
@@ -441,8 +442,8 @@ class RequestPrimaryStatusUpdate:
         _request_primary_status_update__send_timestamp(self, send_timestamp)
 
     @staticmethod
-    def _parse(data: bytes) -> tuple[RequestPrimaryStatusUpdate, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int) -> tuple[RequestPrimaryStatusUpdate, int]:
+        offset += 1
         (send_timestamp,) = _q.unpack_from(data, offset)
         offset += 8
         self = _new(RequestPrimaryStatusUpdate)
@@ -493,7 +494,7 @@ client_message: Whole[AnyMessage] = Whole(
 """The Struct of any message of the client, which must take all bytes. Within another Struct use its `subcon`."""
 
 
-_Parser = Callable[[bytes], tuple[AnyMessage, int]]
+_Parser = Callable[[bytes, int], tuple[AnyMessage, int]]
 
 
 _SERVER_MESSAGES: dict[int, _Parser] = {
@@ -525,9 +526,30 @@ def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> An
     if read is not None and (message_read := read(data, "")) is not None:
         return message_read
     try:
-        message, end = messages[data[0]](data)
+        message, end = messages[data[0]](data, 0)
         if end == len(data):
             return message
     except _MALFORMED:
         pass
     raise decode_error(WALSENDER, 1, data, facts={}, sender=sender)
+
+
+def parse_from(
+    data: bytes, offset: int = 0, *, sender: Literal["server", "client"] = "server"
+) -> tuple[AnyMessage, int]:
+    """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
+    rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
+
+    `sender` is the side that sent the message.
+    """
+    if offset < 0:
+        raise ValueError(f"the offset {offset} is negative")
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    messages = _SERVER_MESSAGES if sender == "server" else _CLIENT_MESSAGES
+    try:
+        message, end = messages[data[offset]](data, offset)
+        return message, end
+    except _MALFORMED:
+        pass
+    raise decode_error(WALSENDER, 1, data[offset:], facts={}, sender=sender, is_whole=False)

@@ -316,6 +316,36 @@ class UntilZero(Subconstruct):  # type: ignore[misc]
         return obj
 
 
+class Until(Subconstruct):  # type: ignore[misc]
+    """Items until a constant comes next, which is the next row of the Struct."""
+
+    def __init__(self, end: bytes, subcon: Construct) -> None:
+        super().__init__(subcon)
+        self.end = end
+
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> tuple[object, ...]:
+        items = []
+        while not self._is_next(stream, path):
+            items.append(self.subcon._parsereport(stream, context, path))
+        return tuple(items)
+
+    def _is_next(self, stream: BinaryIO, path: str) -> bool:
+        offset = stream_tell(stream, path)
+        is_next: bool = stream.read(len(self.end)) == self.end
+        stream_seek(stream, offset, 0, path)
+        return is_next
+
+    def _build(self, obj: object, stream: BinaryIO, context: Container, path: str) -> object:
+        if not isinstance(obj, tuple | list):
+            raise ValidationError(f"expected a tuple, found {shown(obj)}", path=path)
+        for item in obj:
+            data = self.subcon.build(item, **context._params)
+            if data.startswith(self.end):
+                raise ValidationError(f"an item cannot begin with {self.end!r}, which ends the list", path=path)
+            stream_write(stream, data, len(data), path)
+        return obj
+
+
 class MessageLength(Subconstruct):  # type: ignore[misc]
     def __init__(self, subcon: Construct, preceding: int) -> None:
         super().__init__(subcon)

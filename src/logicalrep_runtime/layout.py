@@ -108,7 +108,7 @@ class ProtocolLayout:
             message
             for message in self.messages
             if message.sender in (sender, "both")
-            and message.tag in ("", chr(data[0]))
+            and message.tag in ("", data[:1].decode("latin-1"))
             and (not message.when or self._value(facts, message.when[0]) == message.when[1])
             and (message.tag or message.is_sent_in(version, facts))
         ]

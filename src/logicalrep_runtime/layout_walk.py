@@ -51,18 +51,20 @@ def walk(
     encoding: str = "utf-8",
     sender: str = "server",
     strict: bool = False,
+    is_whole: bool = True,
 ) -> Iterator[Step]:
-    """Yield each row of a whole message. Raises DecodeError at the first fault, after the rows before the fault.
+    """Yield each row of a message. Raises DecodeError at the first fault, after the rows before the fault.
 
-    `facts` are false by default. `strict` refuses messages of later versions that servers send nevertheless.
+    `facts` are false by default. `strict` refuses messages of later versions that servers send nevertheless. Without
+    `is_whole`, bytes may follow the message.
     """
     message = _message(protocol, version, data, sender, facts)
     if message.since > version and (strict or not message.is_sent_in(version, facts)):
         raise _later_version_error(protocol, version, message)
-    walker = _Walker(protocol, max(version, message.since), data, facts, encoding, message.name)
+    walker = _Walker(protocol, max(version, message.since), data, facts, encoding, message.name, is_whole)
     yield from walker.layout(message.operations, "")
-    if walker.offset < len(data):
-        excess = data[walker.offset :]
+    if walker.offset < len(walker.data) and walker.is_whole:
+        excess = walker.data[walker.offset :]
         raise DecodeError(
             message.name,
             "end",
@@ -80,9 +82,11 @@ def decode_error(
     facts: Mapping[str, Any],
     encoding: str = "utf-8",
     sender: str = "server",
+    is_whole: bool = True,
 ) -> DecodeError:
+    steps = walk(protocol, version, data, facts=facts, encoding=encoding, sender=sender, strict=True, is_whole=is_whole)
     try:
-        for _ in walk(protocol, version, data, facts=facts, encoding=encoding, sender=sender, strict=True):
+        for _ in steps:
             pass
     except DecodeError as error:
         return error
@@ -92,7 +96,7 @@ def decode_error(
 def _message(
     protocol: ProtocolLayout, version: int, data: bytes, sender: str, facts: Mapping[str, Any]
 ) -> MessageLayout:
-    if not data:
+    if not data and all(message.tag or message.when for message in protocol.messages):
         raise DecodeError("message", "tag", 0, "a message", "no bytes")
     message = protocol.find(data, version, sender, facts)
     if message is None:
@@ -127,6 +131,7 @@ class _Walker:
         facts: Mapping[str, Any],
         encoding: str,
         message: str,
+        is_whole: bool,
     ) -> None:
         self.protocol = protocol
         self.version = version
@@ -135,6 +140,8 @@ class _Walker:
         codec_name(encoding)
         self.encoding = encoding
         self.message = message
+        self.is_whole = is_whole
+        """Whether the message takes all bytes. A length shows the end of a message that does not."""
         self.offset = 0
 
     def error(self, path: str, offset: int, expected: str, actual: str) -> DecodeError:
@@ -168,15 +175,21 @@ class _Walker:
                 yield from self.once(operation.body, f"{path}[{index}]", measured)
             return
         index = 0
-        while not self.next_is((0,)):
+        end = operation.end or b"\0"
+        while self.data[self.offset : self.offset + len(end)] != end:
             yield from self.once(operation.body, f"{path}[{index}]", measured)
             index += 1
+        if operation.end:
+            return
         offset = self.offset
         yield Step(path, offset, self.take(1, path), operation, 0)
 
     def check_measure(self, measure: Measure, count: int, step: Step) -> None:
         length = len(self.data) - measure.preceding
-        if not measure.of and count != length:
+        if not measure.of and not self.is_whole and measure.width <= count <= length:
+            self.data = self.data[: measure.preceding + count]
+            self.is_whole = True
+        elif not measure.of and count != length:
             raise self.error(step.path, step.offset, str(length), str(count))
         if count < 0 and not (measure.nullable and count == -1):
             expected = "-1 or more" if measure.nullable else "0 or more"
@@ -200,6 +213,8 @@ class _Walker:
                     yield Step(path, offset, b"", operation, None)
                     return
                 data = self.take(size, path)
+                if operation.constant and data != operation.constant:
+                    raise self.error(path, offset, hex_of(operation.constant), hex_of(data))
                 yield Step(path, offset, data, operation, data)
             case Group():
                 yield from self.layout(self.protocol.parts[operation.part].operations, f"{path}.")

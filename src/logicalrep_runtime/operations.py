@@ -89,6 +89,12 @@ class Bytes(Operation):
     """The fixed number of bytes; 0 if measured, or for the rest of the message."""
     nullable: bool = False
     """Whether the measure -1 means no value."""
+    constant: bytes = b""
+    """The only legal bytes; empty for any."""
+
+    @property
+    def is_attribute(self) -> bool:
+        return not self.constant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +113,14 @@ class Choose(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat(Operation):
-    """Repeats an operation a measured number of times, or until a zero byte."""
+    """Repeats an operation a measured number of times, until a zero byte, or until a constant comes next."""
 
     kind: ClassVar[str] = "repeat"
 
     count: str = ""
     """The measure's name; empty if a zero byte in place of an item ends the list."""
+    end: bytes = b""
+    """The constant after the list; empty for a measured list, and for a list until a zero byte."""
     body: Operation
 
 

@@ -157,3 +157,14 @@ def test_a_message_of_the_connection_is_shown_as_what_was_waited_for(capsys: pyt
     with pytest.raises(SystemExit):
         main(["inspect", "--protocol", "pgwire", "--expected", "nothing", data])
     assert "nothing is none of startup, encryption, messages" in capsys.readouterr().err
+
+
+def test_messages_of_a_base_backup_and_files_of_copy_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "--protocol", "basebackup", b"nbase.tar\0\0".hex()]) == 0
+    assert "'base.tar'" in capsys.readouterr().out
+    file = b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\1\0\0\0\1a\xff\xff"
+    assert main(["inspect", "--protocol", "copy_binary", file.hex()]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].split()[2:] == ["rows[0].columns[0].value", "Byten", "'a'"]
+    assert lines[-1].split()[3:] == ["trailer", "Int16(-1)", "-1"]
+    assert main(["inspect", "--protocol", "copy_binary", file[:-1].hex()]) == 1

@@ -23,6 +23,7 @@ from codegen.model.reader import load
 from codegen.model.versions import views
 from codegen.pagecheck import compare
 from codegen.pagecheck.page import Page
+from codegen.pagecheck.prose import compare_prose, quotes
 from codegen.pagecheck.reading import read_page
 from tests.codegen.model.generation import generate_from, imported_from
 from tests.codegen.single_edits import SPEC, Batch, SingleEdit, alone, loadable
@@ -36,9 +37,11 @@ FILES = {
     folder: sorted(
         path.relative_to(SPEC).as_posix() for path in (SPEC / folder).glob("*.yaml") if path.name != "protocol.yaml"
     )
-    for folder in ("logicalrep", "pgwire", "walsender")
+    for folder in ("basebackup", "copy_binary", "logicalrep", "pgwire", "walsender")
 }
 PAGES = {
+    "basebackup": ["postgresql-15-streaming-replication-protocol.html"],
+    "copy_binary": ["postgresql-15-copy.html"],
     "logicalrep": ["postgresql-18-logicalrep-message-formats.html"],
     "pgwire": ["postgresql-18-message-formats.html"],
     "walsender": ["postgresql-15-streaming-replication-protocol.html", "postgresql-19-primary-status.sgml"],
@@ -53,7 +56,7 @@ ON_PAGES = {"without printed under", "without printed apart", "without listed in
 
 @cache
 def _pages(protocol: str) -> list[Page]:
-    return [read_page(SPEC / "pages" / name) for name in PAGES[protocol]]
+    return [read_page(SPEC / "pages" / name, quotes=quotes(load(SPEC))) for name in PAGES[protocol]]
 
 
 def _files_on_pages(protocols: tuple[Protocol, ...], folder: str) -> set[str]:
@@ -62,7 +65,11 @@ def _files_on_pages(protocols: tuple[Protocol, ...], folder: str) -> set[str]:
     return {
         f"{folder}/{difference.spec.path.name}"
         for page in _pages(folder)
-        for difference in compare(page, protocol, len(protocol.versions))
+        for difference in (
+            compare_prose(page, protocol)
+            if folder == "copy_binary"
+            else compare(page, protocol, len(protocol.versions))
+        )
     }
 
 
@@ -75,7 +82,7 @@ def _files_in_package(batch: Batch, folder: str, out: Path) -> set[str]:
     }
     with generate_from(batch.folder, out) as package:
         classes = {
-            re.sub(r"^(pgwire\.)?\w+\.", "", difference).partition(".")[0]
+            re.sub(r"^((pgwire|basebackup)\.)?\w+\.", "", difference).partition(".")[0]
             for difference in differences(package, map(module_path, views(protocol)))
         }
     return {names[name] for name in classes if name in names}
@@ -136,7 +143,7 @@ GENERATED = ROOT / "generated"
 MODULES = sorted(
     path.relative_to(GENERATED).as_posix()
     for path in GENERATED.glob("logicalrep_protocol/**/*.py")
-    if re.fullmatch(r"v\d(_\d)?|walsender", path.stem)
+    if re.fullmatch(r"v\d(_\d)?|walsender|copy_binary", path.stem)
 )
 _CLASS = re.compile(r"^class (\w+):\n.*?(?=^class |\Z)", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r'^ {8}"(\w+)"(?=\s)', re.MULTILINE)
@@ -145,7 +152,7 @@ TAG_TABLES = {
     "Structs": re.compile(r'(?<=b")(?P<tag>\w)(?=": (?P<name>\w+)\.struct,)', re.MULTILINE),
     "choices of Structs": re.compile(r'(?P<name>\w+)\.struct, first=b"(?P<tag>\w)(?=")'),
     "choices of parsers": re.compile(
-        r"if data\[0\] == 0x(?P<tag>\w\w)(?= and [^\n]*:\n +return (?P<name>\w+)\._parse)"
+        r"if data\[offset\] == 0x(?P<tag>\w\w)(?= and [^\n]*:\n +return (?P<name>\w+)\._parse)"
     ),
 }
 """The tables of tags; an altered one gives every message an unused tag."""

@@ -12,8 +12,9 @@ import pytest
 
 from codegen.__main__ import main
 from codegen.model.reader import load
-from logicalrep_protocol import Decoder, walsender
-from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
+from logicalrep_protocol import Decoder, basebackup, copy_binary, walsender
+from logicalrep_protocol.basebackup.layouts import BASEBACKUP
+from logicalrep_protocol.layouts import COPY_BINARY, LOGICALREP, WALSENDER
 from logicalrep_protocol.pgwire import Session, v3_0, v3_2
 from logicalrep_protocol.pgwire.layouts import PGWIRE
 from logicalrep_protocol.versions import PARSE
@@ -23,8 +24,14 @@ from tests.codegen.model.generation import imported_from
 from tests.codegen.vector_reading import misread
 from tests.conftest import ROOT
 
-_LAYOUTS = {"logicalrep": LOGICALREP, "pgwire": PGWIRE, "walsender": WALSENDER}
-_VERSIONS = {"logicalrep": tuple(PARSE), "pgwire": (1, 2), "walsender": (1,)}
+_LAYOUTS = {
+    "basebackup": BASEBACKUP,
+    "copy_binary": COPY_BINARY,
+    "logicalrep": LOGICALREP,
+    "pgwire": PGWIRE,
+    "walsender": WALSENDER,
+}
+_VERSIONS = {"basebackup": (1,), "copy_binary": (1,), "logicalrep": tuple(PARSE), "pgwire": (1, 2), "walsender": (1,)}
 _CAPTURES = ROOT / "tests" / "captures" / "pg16" / "stream"
 
 
@@ -48,6 +55,8 @@ def parsed(protocol: str, vector: dict[str, Any]) -> Any:
     data = bytes.fromhex(vector["bytes"])
     if protocol == "walsender":
         return walsender.parse(data, sender=vector.get("from", "server"))
+    if protocol in ("basebackup", "copy_binary"):
+        return {"basebackup": basebackup.v1, "copy_binary": copy_binary}[protocol].parse(data)
     if protocol == "pgwire":
         module = (v3_0, v3_2)[vector["version"] - 1]
         return module.parse(data, sender=vector.get("from", "server"), **vector["session"])
@@ -185,7 +194,7 @@ def test_every_file_is_as_the_schema_says(folder: Path) -> None:
     schema = json.loads((folder / "vectors.schema.json").read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
     files = [path for path in folder.glob("*.json") if path.name != "vectors.schema.json"]
-    assert len(files) == 10
+    assert len(files) == 12
     for path in files:
         content = json.loads(path.read_text(encoding="utf-8"))
         validator.validate(content)

@@ -9,6 +9,7 @@ legal value. Rows of the same name are alternatives to each other, unless a vers
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass, field
 
@@ -557,12 +558,51 @@ EncryptionResponse
     Byte1                   answer                  S tls, G gssapi, N refused
 """
 
+BASEBACKUP = """
+NewArchive
+    Byte1('n')              tag
+    String                  file_name
+    String                  tablespace_path
+
+Manifest
+    Byte1('m')              tag
+
+ArchiveOrManifestData
+    Byte1('d')              tag
+    Byten                   data                    size rest
+
+ProgressReport
+    Byte1('p')              tag
+    Int64                   byte_count
+"""
+
+COPY_BINARY = r"""
+CopyFile
+    Byte11('PGCOPY\n\377\r\n\0')    signature
+    Int16(0)                critical_flags
+    Int16                   flags                   unsigned
+    Int32                   extension_length        length of extension
+    Byten                   extension               size extension_length
+    CopyRow                 rows                    until trailer
+    Int16(-1)               trailer
+
+CopyRow
+    Int16                   column_count            length of columns
+    CopyValue               columns                 times column_count
+
+CopyValue
+    Int32                   length                  length of value
+    Byten                   value                   size length, or null
+"""
+
 PAGES = {
     "v1": (LOGICALREP, 1),
     "v2": (LOGICALREP, 2),
     "v3": (LOGICALREP, 3),
     "v4": (LOGICALREP, 4),
     "walsender": (WALSENDER, 1),
+    "copy_binary": (COPY_BINARY, 1),
+    "basebackup.v1": (BASEBACKUP, 1),
     "pgwire.v3_0": (PGWIRE, 1),
     "pgwire.v3_2": (PGWIRE, 2),
 }
@@ -635,7 +675,9 @@ def _row(name: str, printed: str, remarks: set[str]) -> Row:
     letters = "".join(remark[0] for remark in remarks if re.fullmatch(r"[A-Za-z] [a-z_]+", remark))
     if constant := re.fullmatch(r"Byte1\('(.)'\)", printed):
         holds = f"'{constant[1]}'"
-    elif constant := re.fullmatch(r"(Int\d+)\((\d+)\)", printed):
+    elif constant := re.fullmatch(r"Byte\d+\('(.+)'\)", printed):
+        holds = repr(ast.literal_eval(f"b'{constant[1]}'"))
+    elif constant := re.fullmatch(r"(Int\d+)\((-?\d+)\)", printed):
         holds = f"{constant[2]} as {_INTEGERS[constant[1]]}"
     elif fixed := re.fullmatch(r"Byte([2-9])", printed):
         holds, remarks = "bytes", remarks | {f"size {fixed[1]}"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, IntEnum
+from itertools import zip_longest
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
@@ -40,12 +41,15 @@ def describe(owner: Any, module: ModuleType) -> Description:
     """Each row of a class's Struct: its name, what it holds, and remarks as the documented tables have them."""
     assert type(owner.struct) is constructs.DataclassStruct
     description = []
-    for row in owner.struct.subcons:
+    for row, following in zip_longest(owner.struct.subcons, owner.struct.subcons[1:]):
         assert type(row) is Renamed
         remarks: set[str] = set()
         holds = _holds(row.subcon, module, remarks)
         if "length of message after a tag" in remarks and owner.struct.subcons[0].name == "tag":
             remarks ^= {"length of message after a tag", "length of message"}
+        if type(row.subcon) is constructs.Until:
+            assert following.subcon.build(None) == row.subcon.end
+            remarks.add(f"until {following.name}")
         if holds == "any character":
             remarks |= {"or any other", *_values(getattr(module, row.name.capitalize(), ()))}
         remarks |= _annotated(owner, row.name)
@@ -89,6 +93,8 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
         assert not construct.discard
         remarks.add(f"times {_path(construct.count)}")
         return _holds(construct.subcon, module, remarks)
+    if kind is constructs.Until:
+        return _holds(construct.subcon, module, remarks)
     if kind is constructs.UntilZero:
         remarks.add("until zero")
         return _holds(construct.subcon, module, remarks)
@@ -106,8 +112,9 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
     if kind is Const:
         if isinstance(construct.value, bytes):
             assert type(construct.subcon) is Bytes
-            assert construct.subcon.length == len(construct.value) == 1
-            return f"'{construct.value.decode('ascii')}'"
+            assert construct.subcon.length == len(construct.value)
+            is_character = len(construct.value) == 1
+            return f"'{construct.value.decode('ascii')}'" if is_character else repr(construct.value)
         return f"{construct.value} as {_holds(construct.subcon, module, remarks)}"
     if kind is FormatField:
         return _FORMATS[construct.fmtstr]

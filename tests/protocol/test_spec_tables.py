@@ -15,6 +15,7 @@ import pytest
 import logicalrep_protocol
 from codegen.pagecheck.reading import read_page
 from logicalrep_protocol import layouts
+from logicalrep_protocol.basebackup import layouts as basebackup_layouts
 from logicalrep_protocol.pgwire import layouts as pgwire_layouts
 from logicalrep_runtime.operations import (
     Bytes,
@@ -33,23 +34,21 @@ from logicalrep_runtime.operations import (
 from tests.codegen.model.generation import generate_from
 from tests.conftest import ROOT
 from tests.protocol.agreement import VERSIONS
-from tests.protocol.documented import LOGICALREP, PAGES, PGWIRE, WALSENDER, Row, tables
-from tests.protocol.documented_differences import differences, in_struct, module_of, rows_of, tables_of
+from tests.protocol.documented import BASEBACKUP, COPY_BINARY, LOGICALREP, PAGES, PGWIRE, WALSENDER, Row, tables
+from tests.protocol.documented_differences import classes_of, differences, in_struct, module_of, rows_of, tables_of
 from tests.protocol.struct_reading import describe
 
 
 def test_every_version_is_written_down_by_hand() -> None:
-    modules = {module.__name__.rpartition(".")[2] for module in VERSIONS.values()} | {"walsender"}
-    modules |= {f"pgwire.{path.stem}" for path in Path(*logicalrep_protocol.__path__).glob("pgwire/v*.py")}
+    modules = {module.__name__.rpartition(".")[2] for module in VERSIONS.values()} | {"walsender", "copy_binary"}
+    modules |= {f"{path.parent.name}.{path.stem}" for path in Path(*logicalrep_protocol.__path__).glob("*/v*.py")}
     missing = ", ".join(sorted(modules ^ PAGES.keys()))
     assert not missing, f"tests/protocol/documented.py has no transcription of the documentation's tables for {missing}"
 
 
 @pytest.mark.parametrize("module", PAGES)
 def test_a_module_has_the_messages_of_its_version(module: str) -> None:
-    exported = module_of(logicalrep_protocol, module)
-    classes = [name for name in exported.__all__ if hasattr(getattr(exported, name), "struct")]
-    assert sorted(classes) == sorted(tables_of(module))
+    assert sorted(classes_of(module_of(logicalrep_protocol, module))) == sorted(tables_of(module))
 
 
 @pytest.mark.parametrize("module", PAGES)
@@ -75,6 +74,8 @@ def test_layouts_have_the_documented_rows() -> None:
     for protocol, page in (
         (layouts.LOGICALREP, LOGICALREP),
         (layouts.WALSENDER, WALSENDER),
+        (layouts.COPY_BINARY, COPY_BINARY),
+        (basebackup_layouts.BASEBACKUP, BASEBACKUP),
         (pgwire_layouts.PGWIRE, PGWIRE),
     ):
         specified: dict[str, Any] = {_class_name(message.name): message for message in protocol.messages}
@@ -125,7 +126,7 @@ def _held_by(field: Operation) -> str:
         case Text():
             return "text"
         case Bytes():
-            return "bytes"
+            return repr(field.constant) if field.constant else "bytes"
         case Choose():
             return "NullValue | UnchangedToast | Text | Binary"
         case Group():
@@ -141,6 +142,16 @@ def _held_by(field: Operation) -> str:
     return f"{codes[0]} as {integer}" if isinstance(field, Constant) else integer
 
 
+def _end_of(operation: Operation, operations: Operations) -> str:
+    """Return the name of the constant that ends a list, or zero."""
+    if not isinstance(operation, Repeat) or not operation.end:
+        return "zero"
+    following = operations[operations.index(operation) + 1]
+    assert isinstance(following, Constant)
+    assert following.code.to_bytes(following.width, "big", signed=following.signed) == operation.end
+    return following.name
+
+
 def _remarked(operation: Operation, operations: Operations) -> set[str]:
     item = operation.body if isinstance(operation, Repeat) else operation
     wrapper = item.wrapper if isinstance(item, Take) else None
@@ -153,10 +164,11 @@ def _remarked(operation: Operation, operations: Operations) -> set[str]:
         f"if {branch and branch.name}": branch is not None and not is_tag,
         f"size {getattr(operation, 'count', '') or getattr(operation, 'size', '') or 'rest'}": isinstance(
             operation, Bytes
-        ),
+        )
+        and not operation.constant,
         "or null": isinstance(operation, Bytes) and operation.nullable,
         f"times {getattr(operation, 'count', '')}": isinstance(operation, Repeat) and operation.count != "",
-        "until zero": isinstance(operation, Repeat) and not operation.count,
+        f"until {_end_of(operation, operations)}": isinstance(operation, Repeat) and not operation.count,
         "length of message": is_length or measures_message,
         f"is {getattr(wrapper, '__name__', '')}": wrapper is not None and wrapper is not bool and not values,
         "optional": is_tag,

@@ -117,6 +117,7 @@ __all__ = [
     "TransactionStatus",
     "client_message",
     "parse",
+    "parse_from",
     "server_message",
 ]
 
@@ -160,8 +161,8 @@ class AuthenticationOk:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationOk, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationOk, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
         offset += 8
         if length != 8 or code != 0:
@@ -196,8 +197,8 @@ class AuthenticationKerberosV5:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationKerberosV5, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationKerberosV5, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
         offset += 8
         if length != 8 or code != 2:
@@ -230,8 +231,8 @@ class AuthenticationCleartextPassword:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationCleartextPassword, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationCleartextPassword, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
         offset += 8
         if length != 8 or code != 3:
@@ -271,8 +272,8 @@ class AuthenticationMD5Password:
         _authentication_md5_password__salt(self, salt)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationMD5Password, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationMD5Password, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
         offset += 8
         if length != 12 or code != 5:
@@ -318,8 +319,8 @@ class AuthenticationGSS:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationGSS, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationGSS, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
         offset += 8
         if length != 8 or code != 7:
@@ -359,14 +360,17 @@ class AuthenticationGSSContinue:
         _authentication_gss_continue__data(self, data)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationGSSContinue, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationGSSContinue, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) - 1 or code != 8:
+        if not offset <= stop <= len(data) or code != 8:
             raise MalformedError
-        data_ = data[offset:]
-        offset = len(data)
+        data_ = data[offset:stop]
+        offset = stop
+        if offset != stop:
+            raise MalformedError
         self = _new(AuthenticationGSSContinue)
         _authentication_gss_continue__data(self, data_)
         return self, offset
@@ -404,8 +408,8 @@ class AuthenticationSSPI:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationSSPI, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationSSPI, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
         offset += 8
         if length != 8 or code != 9:
@@ -445,11 +449,12 @@ class AuthenticationSASL:
         _authentication_sasl__mechanisms(self, mechanisms)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationSASL, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationSASL, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) - 1 or code != 10:
+        if not offset <= stop <= len(data) or code != 10:
             raise MalformedError
         mechanisms = []
         while data[offset]:
@@ -457,6 +462,8 @@ class AuthenticationSASL:
             mechanisms.append(data[offset:end].decode(encoding))
             offset = end + 1
         offset += 1
+        if offset != stop:
+            raise MalformedError
         self = _new(AuthenticationSASL)
         _authentication_sasl__mechanisms(self, tuple(mechanisms))
         return self, offset
@@ -505,14 +512,17 @@ class AuthenticationSASLContinue:
         _authentication_sasl_continue__data(self, data)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationSASLContinue, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationSASLContinue, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) - 1 or code != 11:
+        if not offset <= stop <= len(data) or code != 11:
             raise MalformedError
-        data_ = data[offset:]
-        offset = len(data)
+        data_ = data[offset:stop]
+        offset = stop
+        if offset != stop:
+            raise MalformedError
         self = _new(AuthenticationSASLContinue)
         _authentication_sasl_continue__data(self, data_)
         return self, offset
@@ -557,14 +567,17 @@ class AuthenticationSASLFinal:
         _authentication_sasl_final__data(self, data)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[AuthenticationSASLFinal, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[AuthenticationSASLFinal, int]:
+        offset += 1
         length, code = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) - 1 or code != 12:
+        if not offset <= stop <= len(data) or code != 12:
             raise MalformedError
-        data_ = data[offset:]
-        offset = len(data)
+        data_ = data[offset:stop]
+        offset = stop
+        if offset != stop:
+            raise MalformedError
         self = _new(AuthenticationSASLFinal)
         _authentication_sasl_final__data(self, data_)
         return self, offset
@@ -612,17 +625,20 @@ class BackendKeyData:
         _backend_key_data__secret_key(self, secret_key)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[BackendKeyData, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[BackendKeyData, int]:
+        offset += 1
         length, process_id = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = offset + 4
         if end > len(data):
             raise MalformedError
         secret_key = data[offset:end]
         offset = end
+        if offset != stop:
+            raise MalformedError
         self = _new(BackendKeyData)
         _backend_key_data__process_id(self, process_id)
         _backend_key_data__secret_key(self, secret_key)
@@ -743,11 +759,12 @@ class Bind:
         _bind__result_formats(self, result_formats)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[Bind, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Bind, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         portal = data[offset:end].decode(encoding)
@@ -775,6 +792,8 @@ class Bind:
             raise MalformedError
         result_formats = Format(f">{result_format_count}h").unpack_from(data, offset)
         offset += 2 * result_format_count
+        if offset != stop:
+            raise MalformedError
         self = _new(Bind)
         _bind__portal(self, portal)
         _bind__statement(self, statement)
@@ -835,8 +854,8 @@ class BindComplete:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[BindComplete, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[BindComplete, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -877,17 +896,19 @@ class CancelRequest:
         _cancel_request__secret_key(self, secret_key)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CancelRequest, int]:
-        offset = 0
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CancelRequest, int]:
         length, code, process_id = _iii.unpack_from(data, offset)
+        stop = offset + length
         offset += 12
-        if length != len(data) or code != 80877102:
+        if not offset <= stop <= len(data) or code != 80877102:
             raise MalformedError
         end = offset + 4
         if end > len(data):
             raise MalformedError
         secret_key = data[offset:end]
         offset = end
+        if offset != stop:
+            raise MalformedError
         self = _new(CancelRequest)
         _cancel_request__process_id(self, process_id)
         _cancel_request__secret_key(self, secret_key)
@@ -943,15 +964,18 @@ class Close:
         _close__name(self, name)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[Close, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Close, int]:
+        offset += 1
         length, closed = _iB.unpack_from(data, offset)
+        stop = offset + length
         offset += 5
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         name = data[offset:end].decode(encoding)
         offset = end + 1
+        if offset != stop:
+            raise MalformedError
         self = _new(Close)
         _close__closed(self, Closed(chr(closed)))
         _close__name(self, name)
@@ -993,8 +1017,8 @@ class CloseComplete:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CloseComplete, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CloseComplete, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -1033,15 +1057,18 @@ class CommandComplete:
         _command_complete__command(self, command)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CommandComplete, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CommandComplete, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         command = data[offset:end].decode(encoding)
         offset = end + 1
+        if offset != stop:
+            raise MalformedError
         self = _new(CommandComplete)
         _command_complete__command(self, command)
         return self, offset
@@ -1090,14 +1117,17 @@ class CopyData:
         _copy_data__data(self, data)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CopyData, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CopyData, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
-        data_ = data[offset:]
-        offset = len(data)
+        data_ = data[offset:stop]
+        offset = stop
+        if offset != stop:
+            raise MalformedError
         self = _new(CopyData)
         _copy_data__data(self, data_)
         return self, offset
@@ -1136,8 +1166,8 @@ class CopyDone:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CopyDone, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CopyDone, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -1176,15 +1206,18 @@ class CopyFail:
         _copy_fail__reason(self, reason)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CopyFail, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CopyFail, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         reason = data[offset:end].decode(encoding)
         offset = end + 1
+        if offset != stop:
+            raise MalformedError
         self = _new(CopyFail)
         _copy_fail__reason(self, reason)
         return self, offset
@@ -1237,16 +1270,19 @@ class CopyInResponse:
         _copy_in_response__column_formats(self, column_formats)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CopyInResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CopyInResponse, int]:
+        offset += 1
         length, overall_format, column_count = _iBH.unpack_from(data, offset)
+        stop = offset + length
         offset += 7
-        if length != len(data) - 1 or overall_format > 1:
+        if not offset <= stop <= len(data) or overall_format > 1:
             raise MalformedError
         if not 0 <= column_count * 2 <= len(data) - offset:
             raise MalformedError
         column_formats = Format(f">{column_count}h").unpack_from(data, offset)
         offset += 2 * column_count
+        if offset != stop:
+            raise MalformedError
         self = _new(CopyInResponse)
         _copy_in_response__overall_format(self, CopyFormat(overall_format))
         _copy_in_response__column_formats(self, tuple(map(FormatCode, column_formats)))
@@ -1300,16 +1336,19 @@ class CopyOutResponse:
         _copy_out_response__column_formats(self, column_formats)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CopyOutResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CopyOutResponse, int]:
+        offset += 1
         length, overall_format, column_count = _iBH.unpack_from(data, offset)
+        stop = offset + length
         offset += 7
-        if length != len(data) - 1 or overall_format > 1:
+        if not offset <= stop <= len(data) or overall_format > 1:
             raise MalformedError
         if not 0 <= column_count * 2 <= len(data) - offset:
             raise MalformedError
         column_formats = Format(f">{column_count}h").unpack_from(data, offset)
         offset += 2 * column_count
+        if offset != stop:
+            raise MalformedError
         self = _new(CopyOutResponse)
         _copy_out_response__overall_format(self, CopyFormat(overall_format))
         _copy_out_response__column_formats(self, tuple(map(FormatCode, column_formats)))
@@ -1363,16 +1402,19 @@ class CopyBothResponse:
         _copy_both_response__column_formats(self, column_formats)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CopyBothResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CopyBothResponse, int]:
+        offset += 1
         length, overall_format, column_count = _iBH.unpack_from(data, offset)
+        stop = offset + length
         offset += 7
-        if length != len(data) - 1 or overall_format > 1:
+        if not offset <= stop <= len(data) or overall_format > 1:
             raise MalformedError
         if not 0 <= column_count * 2 <= len(data) - offset:
             raise MalformedError
         column_formats = Format(f">{column_count}h").unpack_from(data, offset)
         offset += 2 * column_count
+        if offset != stop:
+            raise MalformedError
         self = _new(CopyBothResponse)
         _copy_both_response__overall_format(self, CopyFormat(overall_format))
         _copy_both_response__column_formats(self, tuple(map(FormatCode, column_formats)))
@@ -1461,11 +1503,12 @@ class DataRow:
         _data_row__columns(self, columns)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[DataRow, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[DataRow, int]:
+        offset += 1
         length, column_count = _iH.unpack_from(data, offset)
+        stop = offset + length
         offset += 6
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         if column_count < 0:
             raise MalformedError
@@ -1473,6 +1516,8 @@ class DataRow:
         for _ in range(column_count):
             item, offset = ColumnValue._parse(data, offset, encoding)
             columns.append(item)
+        if offset != stop:
+            raise MalformedError
         self = _new(DataRow)
         _data_row__columns(self, tuple(columns))
         return self, offset
@@ -1528,15 +1573,18 @@ class Describe:
         _describe__name(self, name)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[Describe, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Describe, int]:
+        offset += 1
         length, described = _iB.unpack_from(data, offset)
+        stop = offset + length
         offset += 5
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         name = data[offset:end].decode(encoding)
         offset = end + 1
+        if offset != stop:
+            raise MalformedError
         self = _new(Describe)
         _describe__described(self, Described(chr(described)))
         _describe__name(self, name)
@@ -1578,8 +1626,8 @@ class EmptyQueryResponse:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[EmptyQueryResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[EmptyQueryResponse, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -1687,17 +1735,20 @@ class ErrorResponse:
         _error_response__fields(self, fields)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[ErrorResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[ErrorResponse, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         fields = []
         while data[offset]:
             item, offset = ErrorField._parse(data, offset, encoding)
             fields.append(item)
         offset += 1
+        if offset != stop:
+            raise MalformedError
         self = _new(ErrorResponse)
         _error_response__fields(self, tuple(fields))
         return self, offset
@@ -1750,17 +1801,20 @@ class Execute:
         _execute__row_limit(self, row_limit)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[Execute, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Execute, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         portal = data[offset:end].decode(encoding)
         offset = end + 1
         (row_limit,) = _i.unpack_from(data, offset)
         offset += 4
+        if offset != stop:
+            raise MalformedError
         self = _new(Execute)
         _execute__portal(self, portal)
         _execute__row_limit(self, row_limit)
@@ -1801,8 +1855,8 @@ class Flush:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[Flush, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Flush, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -1907,11 +1961,12 @@ class FunctionCall:
         _function_call__result_format(self, result_format)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[FunctionCall, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[FunctionCall, int]:
+        offset += 1
         length, function_id, argument_format_count = _iIH.unpack_from(data, offset)
+        stop = offset + length
         offset += 10
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         if not 0 <= argument_format_count * 2 <= len(data) - offset:
             raise MalformedError
@@ -1928,6 +1983,8 @@ class FunctionCall:
         (result_format,) = _h.unpack_from(data, offset)
         offset += 2
         if result_format != 0 and result_format != 1:
+            raise MalformedError
+        if offset != stop:
             raise MalformedError
         self = _new(FunctionCall)
         _function_call__function_id(self, function_id)
@@ -1991,11 +2048,12 @@ class FunctionCallResponse:
         _function_call_response__result(self, result)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[FunctionCallResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[FunctionCallResponse, int]:
+        offset += 1
         length, result_length = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         result: bytes | None = None
         if result_length != -1:
@@ -2004,6 +2062,8 @@ class FunctionCallResponse:
                 raise MalformedError
             result = data[offset:end]
             offset = end
+        if offset != stop:
+            raise MalformedError
         self = _new(FunctionCallResponse)
         _function_call_response__result(self, result)
         return self, offset
@@ -2039,8 +2099,7 @@ class GSSENCRequest:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[GSSENCRequest, int]:
-        offset = 0
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[GSSENCRequest, int]:
         length, code = _ii.unpack_from(data, offset)
         offset += 8
         if length != 8 or code != 80877104:
@@ -2079,14 +2138,17 @@ class GSSResponse:
         _gss_response__data(self, data)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[GSSResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[GSSResponse, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
-        data_ = data[offset:]
-        offset = len(data)
+        data_ = data[offset:stop]
+        offset = stop
+        if offset != stop:
+            raise MalformedError
         self = _new(GSSResponse)
         _gss_response__data(self, data_)
         return self, offset
@@ -2135,11 +2197,12 @@ class NegotiateProtocolVersion:
         _negotiate_protocol_version__options(self, options)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[NegotiateProtocolVersion, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[NegotiateProtocolVersion, int]:
+        offset += 1
         length, newest_version, option_count = _iii.unpack_from(data, offset)
+        stop = offset + length
         offset += 12
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         if option_count < 0:
             raise MalformedError
@@ -2148,6 +2211,8 @@ class NegotiateProtocolVersion:
             end = data.index(0, offset)
             options.append(data[offset:end].decode(encoding))
             offset = end + 1
+        if offset != stop:
+            raise MalformedError
         self = _new(NegotiateProtocolVersion)
         _negotiate_protocol_version__newest_version(self, newest_version)
         _negotiate_protocol_version__options(self, tuple(options))
@@ -2188,8 +2253,8 @@ class NoData:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[NoData, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[NoData, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -2228,17 +2293,20 @@ class NoticeResponse:
         _notice_response__fields(self, fields)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[NoticeResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[NoticeResponse, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         fields = []
         while data[offset]:
             item, offset = ErrorField._parse(data, offset, encoding)
             fields.append(item)
         offset += 1
+        if offset != stop:
+            raise MalformedError
         self = _new(NoticeResponse)
         _notice_response__fields(self, tuple(fields))
         return self, offset
@@ -2295,11 +2363,12 @@ class NotificationResponse:
         _notification_response__payload(self, payload)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[NotificationResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[NotificationResponse, int]:
+        offset += 1
         length, process_id = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         channel = data[offset:end].decode(encoding)
@@ -2307,6 +2376,8 @@ class NotificationResponse:
         end = data.index(0, offset)
         payload = data[offset:end].decode(encoding)
         offset = end + 1
+        if offset != stop:
+            raise MalformedError
         self = _new(NotificationResponse)
         _notification_response__process_id(self, process_id)
         _notification_response__channel(self, channel)
@@ -2362,16 +2433,19 @@ class ParameterDescription:
         _parameter_description__parameter_types(self, parameter_types)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[ParameterDescription, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[ParameterDescription, int]:
+        offset += 1
         length, parameter_count = _iH.unpack_from(data, offset)
+        stop = offset + length
         offset += 6
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         if not 0 <= parameter_count * 4 <= len(data) - offset:
             raise MalformedError
         parameter_types = Format(f">{parameter_count}I").unpack_from(data, offset)
         offset += 4 * parameter_count
+        if offset != stop:
+            raise MalformedError
         self = _new(ParameterDescription)
         _parameter_description__parameter_types(self, parameter_types)
         return self, offset
@@ -2417,11 +2491,12 @@ class ParameterStatus:
         _parameter_status__setting(self, setting)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[ParameterStatus, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[ParameterStatus, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         name = data[offset:end].decode(encoding)
@@ -2429,6 +2504,8 @@ class ParameterStatus:
         end = data.index(0, offset)
         setting = data[offset:end].decode(encoding)
         offset = end + 1
+        if offset != stop:
+            raise MalformedError
         self = _new(ParameterStatus)
         _parameter_status__name(self, name)
         _parameter_status__setting(self, setting)
@@ -2491,11 +2568,12 @@ class Parse:
         _parse__parameter_types(self, parameter_types)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[Parse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Parse, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         statement = data[offset:end].decode(encoding)
@@ -2509,6 +2587,8 @@ class Parse:
             raise MalformedError
         parameter_types = Format(f">{parameter_count}I").unpack_from(data, offset)
         offset += 4 * parameter_count
+        if offset != stop:
+            raise MalformedError
         self = _new(Parse)
         _parse__statement(self, statement)
         _parse__query(self, query)
@@ -2556,8 +2636,8 @@ class ParseComplete:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[ParseComplete, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[ParseComplete, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -2596,15 +2676,18 @@ class PasswordMessage:
         _password_message__password(self, password)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[PasswordMessage, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[PasswordMessage, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         password = data[offset:end].decode(encoding)
         offset = end + 1
+        if offset != stop:
+            raise MalformedError
         self = _new(PasswordMessage)
         _password_message__password(self, password)
         return self, offset
@@ -2643,8 +2726,8 @@ class PortalSuspended:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[PortalSuspended, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[PortalSuspended, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -2683,15 +2766,18 @@ class Query:
         _query__query(self, query)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[Query, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Query, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         query = data[offset:end].decode(encoding)
         offset = end + 1
+        if offset != stop:
+            raise MalformedError
         self = _new(Query)
         _query__query(self, query)
         return self, offset
@@ -2745,8 +2831,8 @@ class ReadyForQuery:
         _ready_for_query__transaction_status(self, transaction_status)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[ReadyForQuery, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[ReadyForQuery, int]:
+        offset += 1
         length, transaction_status = _iB.unpack_from(data, offset)
         offset += 5
         if length != 5:
@@ -2886,11 +2972,12 @@ class RowDescription:
         _row_description__fields(self, fields)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[RowDescription, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[RowDescription, int]:
+        offset += 1
         length, field_count = _iH.unpack_from(data, offset)
+        stop = offset + length
         offset += 6
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         if field_count < 0:
             raise MalformedError
@@ -2898,6 +2985,8 @@ class RowDescription:
         for _ in range(field_count):
             item, offset = FieldDescription._parse(data, offset, encoding)
             fields.append(item)
+        if offset != stop:
+            raise MalformedError
         self = _new(RowDescription)
         _row_description__fields(self, tuple(fields))
         return self, offset
@@ -2949,11 +3038,12 @@ class SASLInitialResponse:
         _sasl_initial_response__response(self, response)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[SASLInitialResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[SASLInitialResponse, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
         end = data.index(0, offset)
         mechanism = data[offset:end].decode(encoding)
@@ -2967,6 +3057,8 @@ class SASLInitialResponse:
                 raise MalformedError
             response = data[offset:end]
             offset = end
+        if offset != stop:
+            raise MalformedError
         self = _new(SASLInitialResponse)
         _sasl_initial_response__mechanism(self, mechanism)
         _sasl_initial_response__response(self, response)
@@ -3018,14 +3110,17 @@ class SASLResponse:
         _sasl_response__data(self, data)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[SASLResponse, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[SASLResponse, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
+        stop = offset + length
         offset += 4
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
-        data_ = data[offset:]
-        offset = len(data)
+        data_ = data[offset:stop]
+        offset = stop
+        if offset != stop:
+            raise MalformedError
         self = _new(SASLResponse)
         _sasl_response__data(self, data_)
         return self, offset
@@ -3060,8 +3155,7 @@ class SSLRequest:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[SSLRequest, int]:
-        offset = 0
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[SSLRequest, int]:
         length, code = _ii.unpack_from(data, offset)
         offset += 8
         if length != 8 or code != 80877103:
@@ -3145,17 +3239,19 @@ class StartupMessage:
         _startup_message__parameters(self, parameters)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[StartupMessage, int]:
-        offset = 0
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[StartupMessage, int]:
         length, protocol_version = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) or protocol_version != 196608:
+        if not offset <= stop <= len(data) or protocol_version != 196608:
             raise MalformedError
         parameters = []
         while data[offset]:
             item, offset = StartupParameter._parse(data, offset, encoding)
             parameters.append(item)
         offset += 1
+        if offset != stop:
+            raise MalformedError
         self = _new(StartupMessage)
         _startup_message__parameters(self, tuple(parameters))
         return self, offset
@@ -3197,8 +3293,8 @@ class Sync:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[Sync, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Sync, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -3230,8 +3326,8 @@ class Terminate:
     )
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[Terminate, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Terminate, int]:
+        offset += 1
         (length,) = _i.unpack_from(data, offset)
         offset += 4
         if length != 4:
@@ -3274,8 +3370,7 @@ class EncryptionResponse:
         _encryption_response__answer(self, answer)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[EncryptionResponse, int]:
-        offset = 0
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[EncryptionResponse, int]:
         (answer,) = _B.unpack_from(data, offset)
         offset += 1
         self = _new(EncryptionResponse)
@@ -3434,7 +3529,7 @@ client_message: Whole[AnyMessage] = Whole(
 """The Struct of any message of the client, which must take all bytes. Within another Struct use its `subcon`."""
 
 
-_Parser = Callable[[bytes, str], tuple[AnyMessage, int]]
+_Parser = Callable[[bytes, int, str], tuple[AnyMessage, int]]
 
 
 _SERVER_MESSAGES: dict[int, _Parser] = {
@@ -3464,31 +3559,31 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 }
 
 
-def _server_parser(data: bytes, expected: str) -> _Parser:
+def _server_parser(data: bytes, offset: int, expected: str) -> _Parser:
     """Return the parser of a message of the server."""
-    if data[0] in b"SGN" and expected == "encryption":
+    if data[offset] in b"SGN" and expected == "encryption":
         return EncryptionResponse._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x00":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x00", offset + 5):
         return AuthenticationOk._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x02":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x02", offset + 5):
         return AuthenticationKerberosV5._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x03":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x03", offset + 5):
         return AuthenticationCleartextPassword._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x05":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x05", offset + 5):
         return AuthenticationMD5Password._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x07":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x07", offset + 5):
         return AuthenticationGSS._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x08":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x08", offset + 5):
         return AuthenticationGSSContinue._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\t":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\t", offset + 5):
         return AuthenticationSSPI._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\n":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\n", offset + 5):
         return AuthenticationSASL._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x0b":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x0b", offset + 5):
         return AuthenticationSASLContinue._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x0c":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x0c", offset + 5):
         return AuthenticationSASLFinal._parse
-    return _SERVER_MESSAGES[data[0]]
+    return _SERVER_MESSAGES[data[offset]]
 
 
 _CLIENT_MESSAGES: dict[int, _Parser] = {
@@ -3508,25 +3603,25 @@ _CLIENT_MESSAGES: dict[int, _Parser] = {
 }
 
 
-def _client_parser(data: bytes, expected: str) -> _Parser:
+def _client_parser(data: bytes, offset: int, expected: str) -> _Parser:
     """Return the parser of a message of the client."""
-    if expected == "startup" and data[4:8] == b"\x04\xd2\x16.":
+    if expected == "startup" and data.startswith(b"\x04\xd2\x16.", offset + 4):
         return CancelRequest._parse
-    if expected == "startup" and data[4:8] == b"\x04\xd2\x160":
+    if expected == "startup" and data.startswith(b"\x04\xd2\x160", offset + 4):
         return GSSENCRequest._parse
-    if expected == "startup" and data[4:8] == b"\x04\xd2\x16/":
+    if expected == "startup" and data.startswith(b"\x04\xd2\x16/", offset + 4):
         return SSLRequest._parse
-    if expected == "startup" and data[4:8] == b"\x00\x03\x00\x00":
+    if expected == "startup" and data.startswith(b"\x00\x03\x00\x00", offset + 4):
         return StartupMessage._parse
-    if data[0] == 0x70 and expected == "gss":
+    if data[offset] == 0x70 and expected == "gss":
         return GSSResponse._parse
-    if data[0] == 0x70 and expected == "password":
+    if data[offset] == 0x70 and expected == "password":
         return PasswordMessage._parse
-    if data[0] == 0x70 and expected == "sasl_initial":
+    if data[offset] == 0x70 and expected == "sasl_initial":
         return SASLInitialResponse._parse
-    if data[0] == 0x70 and expected == "sasl":
+    if data[offset] == 0x70 and expected == "sasl":
         return SASLResponse._parse
-    return _CLIENT_MESSAGES[data[0]]
+    return _CLIENT_MESSAGES[data[offset]]
 
 
 def parse(
@@ -3544,11 +3639,39 @@ def parse(
     if type(data) is not bytes:
         data = bytes(memoryview(data))
     try:
-        parser = (_server_parser if sender == "server" else _client_parser)(data, expected)
-        message, end = parser(data, encoding)
+        parser = (_server_parser if sender == "server" else _client_parser)(data, 0, expected)
+        message, end = parser(data, 0, encoding)
         if end == len(data):
             return message
     except _MALFORMED:
         pass
     facts = {"expected": expected}
     raise decode_error(PGWIRE, 1, data, facts=facts, encoding=encoding, sender=sender)
+
+
+def parse_from(
+    data: bytes,
+    offset: int = 0,
+    *,
+    expected: Literal["startup", "encryption", "messages", "password", "gss", "sasl_initial", "sasl"] = "startup",
+    encoding: str = "utf-8",
+    sender: Literal["server", "client"] = "server",
+) -> tuple[AnyMessage, int]:
+    """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
+    rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
+
+    `expected`: whether the session waits for this. `encoding` is the session's client_encoding as a Python codec.
+    `sender` is the side that sent the message.
+    """
+    if offset < 0:
+        raise ValueError(f"the offset {offset} is negative")
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        parser = (_server_parser if sender == "server" else _client_parser)(data, offset, expected)
+        message, end = parser(data, offset, encoding)
+        return message, end
+    except _MALFORMED:
+        pass
+    facts = {"expected": expected}
+    raise decode_error(PGWIRE, 1, data[offset:], facts=facts, encoding=encoding, sender=sender, is_whole=False)

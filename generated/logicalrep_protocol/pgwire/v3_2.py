@@ -165,6 +165,7 @@ __all__ = [
     "TransactionStatus",
     "client_message",
     "parse",
+    "parse_from",
     "server_message",
 ]
 
@@ -207,14 +208,17 @@ class BackendKeyData:
         _backend_key_data__secret_key(self, secret_key)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[BackendKeyData, int]:
-        offset = 1
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[BackendKeyData, int]:
+        offset += 1
         length, process_id = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) - 1:
+        if not offset <= stop <= len(data):
             raise MalformedError
-        secret_key = data[offset:]
-        offset = len(data)
+        secret_key = data[offset:stop]
+        offset = stop
+        if offset != stop:
+            raise MalformedError
         self = _new(BackendKeyData)
         _backend_key_data__process_id(self, process_id)
         _backend_key_data__secret_key(self, secret_key)
@@ -261,14 +265,16 @@ class CancelRequest:
         _cancel_request__secret_key(self, secret_key)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[CancelRequest, int]:
-        offset = 0
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[CancelRequest, int]:
         length, code, process_id = _iii.unpack_from(data, offset)
+        stop = offset + length
         offset += 12
-        if length != len(data) or code != 80877102:
+        if not offset <= stop <= len(data) or code != 80877102:
             raise MalformedError
-        secret_key = data[offset:]
-        offset = len(data)
+        secret_key = data[offset:stop]
+        offset = stop
+        if offset != stop:
+            raise MalformedError
         self = _new(CancelRequest)
         _cancel_request__process_id(self, process_id)
         _cancel_request__secret_key(self, secret_key)
@@ -311,17 +317,19 @@ class StartupMessage:
         _startup_message__parameters(self, parameters)
 
     @staticmethod
-    def _parse(data: bytes, encoding: str) -> tuple[StartupMessage, int]:
-        offset = 0
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[StartupMessage, int]:
         length, protocol_version = _ii.unpack_from(data, offset)
+        stop = offset + length
         offset += 8
-        if length != len(data) or protocol_version != 196610:
+        if not offset <= stop <= len(data) or protocol_version != 196610:
             raise MalformedError
         parameters = []
         while data[offset]:
             item, offset = StartupParameter._parse(data, offset, encoding)
             parameters.append(item)
         offset += 1
+        if offset != stop:
+            raise MalformedError
         self = _new(StartupMessage)
         _startup_message__parameters(self, tuple(parameters))
         return self, offset
@@ -487,7 +495,7 @@ client_message: Whole[AnyMessage] = Whole(
 """The Struct of any message of the client, which must take all bytes. Within another Struct use its `subcon`."""
 
 
-_Parser = Callable[[bytes, str], tuple[AnyMessage, int]]
+_Parser = Callable[[bytes, int, str], tuple[AnyMessage, int]]
 
 
 _SERVER_MESSAGES: dict[int, _Parser] = {
@@ -517,31 +525,31 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 }
 
 
-def _server_parser(data: bytes, expected: str) -> _Parser:
+def _server_parser(data: bytes, offset: int, expected: str) -> _Parser:
     """Return the parser of a message of the server."""
-    if data[0] in b"SGN" and expected == "encryption":
+    if data[offset] in b"SGN" and expected == "encryption":
         return EncryptionResponse._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x00":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x00", offset + 5):
         return AuthenticationOk._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x02":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x02", offset + 5):
         return AuthenticationKerberosV5._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x03":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x03", offset + 5):
         return AuthenticationCleartextPassword._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x05":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x05", offset + 5):
         return AuthenticationMD5Password._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x07":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x07", offset + 5):
         return AuthenticationGSS._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x08":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x08", offset + 5):
         return AuthenticationGSSContinue._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\t":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\t", offset + 5):
         return AuthenticationSSPI._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\n":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\n", offset + 5):
         return AuthenticationSASL._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x0b":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x0b", offset + 5):
         return AuthenticationSASLContinue._parse
-    if data[0] == 0x52 and data[5:9] == b"\x00\x00\x00\x0c":
+    if data[offset] == 0x52 and data.startswith(b"\x00\x00\x00\x0c", offset + 5):
         return AuthenticationSASLFinal._parse
-    return _SERVER_MESSAGES[data[0]]
+    return _SERVER_MESSAGES[data[offset]]
 
 
 _CLIENT_MESSAGES: dict[int, _Parser] = {
@@ -561,25 +569,25 @@ _CLIENT_MESSAGES: dict[int, _Parser] = {
 }
 
 
-def _client_parser(data: bytes, expected: str) -> _Parser:
+def _client_parser(data: bytes, offset: int, expected: str) -> _Parser:
     """Return the parser of a message of the client."""
-    if expected == "startup" and data[4:8] == b"\x04\xd2\x16.":
+    if expected == "startup" and data.startswith(b"\x04\xd2\x16.", offset + 4):
         return CancelRequest._parse
-    if expected == "startup" and data[4:8] == b"\x04\xd2\x160":
+    if expected == "startup" and data.startswith(b"\x04\xd2\x160", offset + 4):
         return GSSENCRequest._parse
-    if expected == "startup" and data[4:8] == b"\x04\xd2\x16/":
+    if expected == "startup" and data.startswith(b"\x04\xd2\x16/", offset + 4):
         return SSLRequest._parse
-    if expected == "startup" and data[4:8] == b"\x00\x03\x00\x02":
+    if expected == "startup" and data.startswith(b"\x00\x03\x00\x02", offset + 4):
         return StartupMessage._parse
-    if data[0] == 0x70 and expected == "gss":
+    if data[offset] == 0x70 and expected == "gss":
         return GSSResponse._parse
-    if data[0] == 0x70 and expected == "password":
+    if data[offset] == 0x70 and expected == "password":
         return PasswordMessage._parse
-    if data[0] == 0x70 and expected == "sasl_initial":
+    if data[offset] == 0x70 and expected == "sasl_initial":
         return SASLInitialResponse._parse
-    if data[0] == 0x70 and expected == "sasl":
+    if data[offset] == 0x70 and expected == "sasl":
         return SASLResponse._parse
-    return _CLIENT_MESSAGES[data[0]]
+    return _CLIENT_MESSAGES[data[offset]]
 
 
 def parse(
@@ -597,11 +605,39 @@ def parse(
     if type(data) is not bytes:
         data = bytes(memoryview(data))
     try:
-        parser = (_server_parser if sender == "server" else _client_parser)(data, expected)
-        message, end = parser(data, encoding)
+        parser = (_server_parser if sender == "server" else _client_parser)(data, 0, expected)
+        message, end = parser(data, 0, encoding)
         if end == len(data):
             return message
     except _MALFORMED:
         pass
     facts = {"expected": expected}
     raise decode_error(PGWIRE, 2, data, facts=facts, encoding=encoding, sender=sender)
+
+
+def parse_from(
+    data: bytes,
+    offset: int = 0,
+    *,
+    expected: Literal["startup", "encryption", "messages", "password", "gss", "sasl_initial", "sasl"] = "startup",
+    encoding: str = "utf-8",
+    sender: Literal["server", "client"] = "server",
+) -> tuple[AnyMessage, int]:
+    """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
+    rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
+
+    `expected`: whether the session waits for this. `encoding` is the session's client_encoding as a Python codec.
+    `sender` is the side that sent the message.
+    """
+    if offset < 0:
+        raise ValueError(f"the offset {offset} is negative")
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        parser = (_server_parser if sender == "server" else _client_parser)(data, offset, expected)
+        message, end = parser(data, offset, encoding)
+        return message, end
+    except _MALFORMED:
+        pass
+    facts = {"expected": expected}
+    raise decode_error(PGWIRE, 2, data[offset:], facts=facts, encoding=encoding, sender=sender, is_whole=False)

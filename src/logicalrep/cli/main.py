@@ -30,7 +30,7 @@ from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.table_names import TableNameError, name_parts
 from logicalrep.values.encodings import python_codec
 from logicalrep_protocol import versions
-from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
+from logicalrep_protocol.layouts import COPY_BINARY, LOGICALREP, WALSENDER
 from logicalrep_runtime.errors import DecodeError, EncodingError
 from logicalrep_runtime.scalars import Lsn
 from logicalrep_runtime.visible import visible_json
@@ -205,9 +205,10 @@ def _add_inspect(commands: Commands) -> None:
     )
     parser.add_argument(
         "--protocol",
-        choices=["pgoutput", "pgwire"],
+        choices=["pgoutput", "pgwire", "basebackup", "copy_binary"],
         default="pgoutput",
-        help="pgwire: a message of PostgreSQL's wire protocol, with tag and length (default: pgoutput)",
+        help="pgwire: a message of PostgreSQL's wire protocol, with tag and length; basebackup: a message of "
+        "BASE_BACKUP; copy_binary: a file of COPY with the binary format (default: pgoutput)",
     )
     parser.add_argument(
         "--sender", choices=["server", "client"], default="server", help="the side that sent the pgwire message"
@@ -249,6 +250,12 @@ def _print_inspection(options: argparse.Namespace) -> int:
         from logicalrep_protocol.pgwire.layouts import PGWIRE
 
         protocol, version, sender = PGWIRE, max(PGWIRE.versions), options.sender
+    elif options.protocol == "basebackup":
+        from logicalrep_protocol.basebackup.layouts import BASEBACKUP
+
+        protocol, version = BASEBACKUP, 1
+    elif options.protocol == "copy_binary":
+        protocol, version = COPY_BINARY, 1
     facts = {name: getattr(options, name) for name in ("streaming", "parallel", "two_phase")}
     facts["expected"] = options.expected or "messages"
     data = _bytes_of(text)

@@ -24,6 +24,8 @@ LINE = (SPEC / STREAM_ABORT).read_text(encoding="utf-8").splitlines().index("   
 FINDING = "wire field-condition: Stream Abort.abort_lsn is present always, was present when parallel [v4]"
 SUMMARY = """\
 1 wire, 0 api, 0 added, 0 doc
+basebackup: v1 unchanged
+copy_binary: v1 unchanged
 logicalrep: v1 v2 v3 unchanged, v4 changed
 pgwire: v3.0 v3.2 unchanged
 walsender: v1 unchanged

@@ -20,11 +20,12 @@ PAGE_18 = PAGES / "postgresql-18-logicalrep-message-formats.html"
 TYPES_18 = PAGES / "postgresql-18-message-data-types.html"
 ERROR_FIELDS_18 = PAGES / "postgresql-18-error-fields.html"
 PGWIRE_PAGE_18 = PAGES / "postgresql-18-message-formats.html"
+COPY_PAGE_15 = PAGES / "postgresql-15-copy.html"
 REPLICATION_PAGE_15 = PAGES / "postgresql-15-streaming-replication-protocol.html"
 STATUS_19 = PAGES / "postgresql-19-primary-status.sgml"
 FRAGMENTS = tuple(sorted((PAGES / "fragments").glob("*.sgml")))
 
-LOGICALREP, PGWIRE, WALSENDER = PROTOCOLS
+BASEBACKUP, COPY_BINARY, LOGICALREP, PGWIRE, WALSENDER = PROTOCOLS
 
 
 @dataclass(frozen=True)

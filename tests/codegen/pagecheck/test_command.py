@@ -67,7 +67,8 @@ def test_a_page_of_other_messages_exits_with_2(tmp_path: Path, capsys: pytest.Ca
     assert main(["docs", str(path)]) == UNREADABLE
     assert capsys.readouterr().err == (
         f"{path}: has none of the messages of the spec "
-        "(Logical Replication Message Formats, Message Formats, Streaming Replication Protocol)\n"
+        "(Base Backup, Binary Format of COPY, Logical Replication Message Formats, Message Formats, "
+        "Streaming Replication Protocol)\n"
     )
 
 
