@@ -56,6 +56,7 @@ SECTIONS: dict[str, list[str]] = {
         "reference/stored-tables.md",
         "python-api.md",
         "reference/pgwire.md",
+        "reference/binary-formats.md",
         "reference/vectors.md",
         "reference/other-languages.md",
         "native-reader.md",
