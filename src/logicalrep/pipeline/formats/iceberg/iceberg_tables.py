@@ -114,7 +114,7 @@ class OwnedTables(IcebergTables):
 
     def is_own(self, folder: str) -> bool:
         # Another program may have removed the catalog's entry, or have a table of this name now.
-        return folder in self._folders_of_files() or self._has_entry(folder)
+        return any(map(_OWN_FILE.fullmatch, self.storage.list_own(folder))) or self._has_entry(folder)
 
     def _has_entry(self, folder: str) -> bool:
         # A load that did not end leaves a table without rows.
@@ -129,11 +129,8 @@ class OwnedTables(IcebergTables):
             self.storage.delete(path)
 
     def find_folders(self) -> set[str]:
-        return self._folders_of_files() | set(ask(self.settings, lambda: list(self._find_entries())))
-
-    def _folders_of_files(self) -> set[str]:
-        """Return the folders with replicate's own files of a table, which are at the destination."""
-        return {match[1] for path in self.storage.list("") if (match := _OWN_FILE.fullmatch(path))}
+        with_files = {match[1] for path in self.storage.list("") if (match := _OWN_FILE.fullmatch(path))}
+        return with_files | set(ask(self.settings, lambda: list(self._find_entries())))
 
     def _find_entries(self) -> Iterator[str]:
         for namespace in self.catalog.list_namespaces():

@@ -5,6 +5,7 @@ SQL catalogs and Glue leave the metadata files to their clients: replicate reads
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -293,7 +294,7 @@ def _conninfo(uri: str, limits: Limits) -> str:
     return make_conninfo(
         uri,
         fallback_application_name="logicalrep catalog",
-        connect_timeout=int(limits.catalog_connect_seconds),
+        connect_timeout=math.ceil(limits.catalog_connect_seconds),
         keepalives_idle=30,
         keepalives_interval=10,
         keepalives_count=3,
