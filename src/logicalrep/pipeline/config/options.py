@@ -191,7 +191,8 @@ class ReplicateOptions:
     index_size: float | None = option(
         kinds.amount(None, "megabytes"),
         "The most megabytes of this machine's disk for indexes of keys. With an index, replicate finds the rows that a "
-        "batch changes without reading the keys of the whole table. A million rows need 33 MB.",
+        "batch changes without reading the keys of the whole table. It saves work with `merge-on-read`, or if most "
+        "files have no changed row. A million rows need 33 MB.",
         default="no indexes",
         metavar="MB",
     )
