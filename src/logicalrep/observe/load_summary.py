@@ -25,7 +25,7 @@ _RELIABLE_SHARE = 0.05
 
 
 @dataclass
-class _Copy:
+class _CopyClock:
     """A table's rows, and the server's estimate of them: 0 before the first ANALYZE."""
 
     estimate: int
@@ -55,7 +55,7 @@ class LoadSummary(Observer):
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._waiting: set[TableName] = set()
-        self._copies: dict[TableName, _Copy] = {}
+        self._copies: dict[TableName, _CopyClock] = {}
         self._loaded: set[TableName] = set()
         self._end: str | None = None
 
@@ -70,7 +70,7 @@ class LoadSummary(Observer):
                     self._loaded -= self._waiting
                 case CopyStarted(table, estimate):
                     self._waiting.add(table)
-                    self._copies[table] = _Copy(estimate, time.monotonic())
+                    self._copies[table] = _CopyClock(estimate, time.monotonic())
                 case RowsCopied(table, rows) if table in self._copies:
                     self._copies[table].rows += rows
                 case CopyEnded(table=table):
