@@ -18,7 +18,7 @@ export SERVER
 VERSIONS ?= 4.0 4.1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff spec-review build wheels clean
+.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions tshark lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff spec-review build wheels clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -99,6 +99,16 @@ $(KAITAI_READY): $(KAITAI)/package.json $(KAITAI)/package-lock.json
 	  cp $^ $(dir $@) && npm ci --silent --no-audit --no-fund --prefix $(dir $@) && touch $@; \
 	else \
 	  echo "npm is not installed: the tests of Kaitai Struct's readers are left out."; \
+	fi
+
+tshark: ## Install tshark on Debian or Ubuntu, for the tests of the dissector
+	@if command -v tshark >/dev/null; then :; \
+	elif command -v apt-get >/dev/null; then \
+	  sudo=$$(command -v sudo); \
+	  $$sudo apt-get update --quiet=2 && \
+	  $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes --no-install-recommends tshark; \
+	else \
+	  echo "There is no apt-get: the tests of the dissector are left out, unless you install tshark."; \
 	fi
 
 # Three processes for two cores, as tests often wait; each has its own servers and its own Spark, which it starts once.
@@ -209,7 +219,7 @@ spec-review: $(READY) ## Review what changed in spec/ since BASE: annotations, a
 	fi
 	$(BIN)/python -m codegen diff $(BASE) --format github --fail-on "$$FAIL_ON"
 
-build: $(READY) ## Build a release's files into dist/: sdists and wheels, vectors, the reference
+build: $(READY) ## Build a release's files into dist/: sdists and wheels, vectors, readers in other languages, the reference
 	rm -rf dist build/logicalrep-vectors build/logicalrep-ksy build/logicalrep-reference
 	$(BIN)/python -m build --quiet --outdir dist
 	@if command -v $(CC) >/dev/null; then \
@@ -219,6 +229,7 @@ build: $(READY) ## Build a release's files into dist/: sdists and wheels, vector
 	fi
 	$(BIN)/python -m codegen vectors build/logicalrep-vectors
 	$(BIN)/python -m codegen ksy build/logicalrep-ksy
+	$(BIN)/python -m codegen lua dist/logicalrep.lua
 	$(BIN)/python -m codegen reference --out build/logicalrep-reference
 	for name in vectors ksy reference; do \
 	  $(BIN)/python -m zipfile -c dist/logicalrep-$$name.zip build/logicalrep-$$name || exit 1; \

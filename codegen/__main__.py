@@ -1,4 +1,4 @@
-"""The generator's command line: `python -m codegen regen | check | docs | diff | fuzz | ksy | reference | vectors`."""
+"""The generator's command line: `python -m codegen regen | check | docs | diff | ksy | lua | reference …`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codegen import diff, fuzz, vectors
 from codegen import pagecheck as docs
-from codegen.emit import kaitai
+from codegen.emit import kaitai, wireshark
 from codegen.emit.package import PACKAGE, emit, emit_native, emit_project
 from codegen.emit.rendering import MARK
 from codegen.model.places import SpecError
@@ -38,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         ("diff", diff, "print what changed in the spec for whoever uses the protocol"),
         ("fuzz", fuzz, "search for specs that the checker accepts and whose package is wrong"),
         ("ksy", kaitai, "write descriptions for the compiler of Kaitai Struct, for readers in other languages"),
+        ("lua", wireshark, "write a dissector for Wireshark"),
         ("reference", reference, "write the reference, a static site"),
         ("vectors", vectors, "write test vectors for other implementations, as JSON"),
     ):

@@ -65,8 +65,10 @@ def test_the_page_compares_documents_and_reviews(folder: Path) -> None:
     for line in example("docs/how-to/another-protocol.md", "codegen vectors").splitlines():
         printed += run(folder, *line.split()[1:], path=[ROOT]).splitlines()
     assert printed[0] == "wrote 5 files to build/reference; open build/reference/index.html"
-    assert printed[-2:] == [
-        "wrote build/vectors/vectors.schema.json",
+    assert printed[-4:] == [
+        "wrote build/ksy/weather_v2_server.ksy",
+        "wrote build/ksy/weather_v2_client.ksy",
+        "wrote build/weather.lua",
         "weather.html: agrees with weather at version 2 (2 messages, 12 rows)",
     ]
     texts = "".join(path.read_text("utf-8") for path in (folder / "build/reference").iterdir())
