@@ -148,3 +148,11 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, capsys:
     (tmp_path / "file").write_text("")
     assert main(["ksy", str(tmp_path / "file")]) == 2
     assert capsys.readouterr().err == f"{tmp_path / 'file'}: File exists\n"
+
+
+@pytest.mark.thorough
+def test_the_descriptions_compile_for_the_other_languages(classes: Path) -> None:
+    languages = ("cpp_stl", "csharp", "go", "java", "lua", "perl", "php", "ruby")
+    compile_all(classes / "ksy", classes, *languages)
+    files = {language: sum(path.is_file() for path in (classes / language).rglob("*")) for language in languages}
+    assert set(files.values()) == {10, 20}  # C++ has headers too.
