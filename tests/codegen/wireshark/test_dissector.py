@@ -189,6 +189,12 @@ def test_only_replication_is_read(dissector: Path) -> None:
     assert ["logicalrep" in frame for frame in layers] == [False, False, False, True, False, False]
 
 
+def test_an_unknown_version_is_not_guessed(dissector: Path) -> None:
+    _, frame = dissected(dissector, pcap([replication(5), logged(BEGIN)]))
+    assert "logicalrep" not in frame
+    assert "version 5 is unknown" in json.dumps(frame)
+
+
 def test_a_capture_may_begin_later(dissector: Path) -> None:
     (layers,) = dissected(dissector, pcap([logged(BEGIN)]), "-o", "walsender.version:4")
     assert shown(layers["logicalrep"])["xid"] == ["731"]
