@@ -361,6 +361,7 @@ class _Version:
         arguments = {**facts, "sender": sender}
         accepted = {name: arguments[name] for name in self.arguments if name in arguments}
         yield "parse", lambda: self.module.parse(data, **accepted)
+        yield "parse_from", lambda: self.parsed_from(data, accepted)
         own = (
             vars(self.module).get(name) for name in ("native_read", "native_read_of_server", "native_read_of_client")
         )
@@ -379,6 +380,11 @@ class _Version:
             yield "Session", lambda: self.conversation(facts, wanted).decode(data, sender=sender)
         elif sender == "server":
             yield "Decoder", lambda: self.decoder(facts, wanted).decode(data)
+
+    def parsed_from(self, data: bytes, accepted: dict[str, Any]) -> Any:
+        """Parse a message behind another byte. Return None if the message ends before the data."""
+        message, end = self.module.parse_from(b"\xff" + data, 1, **accepted)
+        return message if end == len(data) + 1 else None
 
     def without_native(self, data: bytes, accepted: dict[str, Any]) -> Any:
         names = [name for name in vars(self.module) if name.startswith("native_read")]

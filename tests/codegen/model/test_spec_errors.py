@@ -212,8 +212,8 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
     "a list that no constant ends": (
         STREAM,
         "    - first: Int8\n      boolean: true\n",
-        "    - first: Int8\n      boolean: true\n    - texts: String\n      repeat: until last\n      doc: Texts.\n",
-        ["spec/shop/stream.yaml:16:7: Open.texts: 'repeat: until last' belongs to a part with 'fields' only"],
+        "    - words: String\n      repeat: until last\n      doc: Words.\n    - first: Int8\n      boolean: true\n",
+        ["spec/shop/stream.yaml:14:7: Open.words: 'repeat: until last' belongs to a part with 'fields' only"],
     ),
     # Names that are used twice
     "a field twice": (
@@ -1118,8 +1118,8 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "files: [row]",
         [
             "spec/shop/protocol.yaml:1:1: callback 'stream_cb' sends no message",
-            "spec/shop/protocol.yaml:1:1: no message opens the block 'stream'",
             "spec/shop/protocol.yaml:1:1: no message closes the block 'stream'",
+            "spec/shop/protocol.yaml:1:1: no message opens the block 'stream'",
             "spec/shop/stream.yaml:1:1: is not listed under 'files' in spec/shop/protocol.yaml",
         ],
     ),

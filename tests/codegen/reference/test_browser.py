@@ -17,7 +17,8 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not in
 
 pytestmark = [pytest.mark.thorough, NEEDS_BROWSER]
 
-PAGES = ["index.html", "logicalrep.html", "pgwire.html", "walsender.html", "changes.html", "types.html"]
+PROTOCOLS = ["basebackup.html", "copy_binary.html", "logicalrep.html", "pgwire.html", "walsender.html"]
+PAGES = ["index.html", *PROTOCOLS, "changes.html", "types.html"]
 WIDTHS = [400, 820, 1400]
 
 

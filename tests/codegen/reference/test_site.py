@@ -71,7 +71,9 @@ def pages(files: dict[str, str]) -> dict[str, Page]:
 
 def test_there_is_a_page_for_each_protocol_and_four_more(files: dict[str, str]) -> None:
     assert sorted(files) == [
+        "basebackup.html",
         "changes.html",
+        "copy_binary.html",
         "index.html",
         "logicalrep.html",
         "pgwire.html",
