@@ -6,8 +6,9 @@ counts, lengths, constants) have no column. For a part that is not repeated, eac
 the column of a row's values has the part's name. So a new field in the spec becomes a column and a line in a walk
 without manual work.
 
-A column has the same number in all versions. So a function that a version leaves unchanged has the same text, and the
-walks share it.
+A column has the same number in all versions, and columns are numbered by their first version. So a function that a
+version leaves unchanged has the same text, and the walks share it; a new row of the newest version changes the walks of
+no other version.
 """
 
 from __future__ import annotations
@@ -379,7 +380,7 @@ def walks_of(versions: tuple[View, ...]) -> list[WalkSource]:
     if protocol.byte_order == "little":
         raise SpecError([Finding(protocol.place, "batches read integers with 'byte order: big' only")])
     walks = [WalkSource(versions, view) for view in versions]
-    every = list(dict.fromkeys(column for walk in reversed(walks) for column in walk.columns))
+    every = list(dict.fromkeys(column for walk in walks for column in walk.columns))
     for walk in walks:
         walk.every = every
     return walks

@@ -33,16 +33,16 @@
 #define OLD_COLUMN 18
 #define OPTIONS_COLUMN 19
 #define RELATION_IDS_COLUMN 20
-#define FIRST_SEGMENT_COLUMN 21
-#define SUBXID_COLUMN 22
-#define ABORT_LSN_COLUMN 23
-#define ABORT_TIMESTAMP_COLUMN 24
-#define PREPARE_LSN_COLUMN 25
-#define PREPARE_TIMESTAMP_COLUMN 26
-#define GID_COLUMN 27
-#define PREPARE_END_LSN_COLUMN 28
-#define ROLLBACK_END_LSN_COLUMN 29
-#define ROLLBACK_TIMESTAMP_COLUMN 30
+#define SUBXID_COLUMN 21
+#define PREPARE_LSN_COLUMN 22
+#define PREPARE_TIMESTAMP_COLUMN 23
+#define GID_COLUMN 24
+#define PREPARE_END_LSN_COLUMN 25
+#define ROLLBACK_END_LSN_COLUMN 26
+#define ROLLBACK_TIMESTAMP_COLUMN 27
+#define FIRST_SEGMENT_COLUMN 28
+#define ABORT_LSN_COLUMN 29
+#define ABORT_TIMESTAMP_COLUMN 30
 
 /* The value of one column. */
 static Case case_cell_1(uint8_t kind)
@@ -1591,16 +1591,16 @@ static const ColumnForm forms[] = {
     {CELLS, 1}, /* old */
     {FIXED, 1}, /* options */
     {SPAN, 5}, /* relation_ids */
-    {FIXED, 1}, /* first_segment */
     {FIXED, 4}, /* subxid */
-    {FIXED, 8}, /* abort_lsn */
-    {FIXED, 8}, /* abort_timestamp */
     {FIXED, 8}, /* prepare_lsn */
     {FIXED, 8}, /* prepare_timestamp */
     {SPAN, 6}, /* gid */
     {FIXED, 8}, /* prepare_end_lsn */
     {FIXED, 8}, /* rollback_end_lsn */
     {FIXED, 8}, /* rollback_timestamp */
+    {FIXED, 1}, /* first_segment */
+    {FIXED, 8}, /* abort_lsn */
+    {FIXED, 8}, /* abort_timestamp */
 };
 
 static const Use uses_1[] = {
@@ -1912,9 +1912,9 @@ static const ItemsOf items_4[] = {
 };
 
 const Version versions[] = {
-    {"f252a9861cddc115", walk_version_1, forms, 31, uses_1, sizeof(uses_1) / sizeof(Use), items_1},
-    {"48efecf334d278f3", walk_version_2, forms, 31, uses_2, sizeof(uses_2) / sizeof(Use), items_2},
-    {"f2072c8ecd6136ec", walk_version_3, forms, 31, uses_3, sizeof(uses_3) / sizeof(Use), items_3},
-    {"9ff1940a4c694dd7", walk_version_4, forms, 31, uses_4, sizeof(uses_4) / sizeof(Use), items_4},
+    {"3dc7c3e2cfb39fea", walk_version_1, forms, 31, uses_1, sizeof(uses_1) / sizeof(Use), items_1},
+    {"f55c7a4ffee9ad9a", walk_version_2, forms, 31, uses_2, sizeof(uses_2) / sizeof(Use), items_2},
+    {"9e9f3e59bec7f480", walk_version_3, forms, 31, uses_3, sizeof(uses_3) / sizeof(Use), items_3},
+    {"d6550b95832015fc", walk_version_4, forms, 31, uses_4, sizeof(uses_4) / sizeof(Use), items_4},
 };
 const int version_count = 4;

@@ -40,12 +40,7 @@ _COLUMNS = (
     PlanColumn(name="old", kind="cells", valued=b"tb", texts=b"t", path="old.cells[{}].value"),
     PlanColumn(name="options", kind="int", width=1),
     PlanColumn(name="relation_ids", kind="ints", width=4),
-    PlanColumn(name="first_segment", kind="bool", width=1),
     PlanColumn(name="subxid", kind="int", width=4),
-    PlanColumn(name="abort_lsn", kind="int", width=8),
-    PlanColumn(
-        name="abort_timestamp", kind="int", width=8, signed=True, arrow="timestamp[us, UTC]", epoch=946684800000000
-    ),
     PlanColumn(name="prepare_lsn", kind="int", width=8),
     PlanColumn(
         name="prepare_timestamp", kind="int", width=8, signed=True, arrow="timestamp[us, UTC]", epoch=946684800000000
@@ -55,6 +50,11 @@ _COLUMNS = (
     PlanColumn(name="rollback_end_lsn", kind="int", width=8),
     PlanColumn(
         name="rollback_timestamp", kind="int", width=8, signed=True, arrow="timestamp[us, UTC]", epoch=946684800000000
+    ),
+    PlanColumn(name="first_segment", kind="bool", width=1),
+    PlanColumn(name="abort_lsn", kind="int", width=8),
+    PlanColumn(
+        name="abort_timestamp", kind="int", width=8, signed=True, arrow="timestamp[us, UTC]", epoch=946684800000000
     ),
 )
 _MESSAGES = (
@@ -133,7 +133,7 @@ _MESSAGES = (
     MessagePlan(
         name="Truncate", tag="T", since=1, versions=(2, 3, 4), columns={"xid": 2, "options": 19, "relation_ids": 20}
     ),
-    MessagePlan(name="Stream Start", tag="S", since=2, versions=(2, 3, 4), columns={"xid": 2, "first_segment": 21}),
+    MessagePlan(name="Stream Start", tag="S", since=2, versions=(2, 3, 4), columns={"xid": 2, "first_segment": 28}),
     MessagePlan(name="Stream Stop", tag="E", since=2, versions=(2, 3, 4), columns={}),
     MessagePlan(
         name="Stream Commit",
@@ -142,20 +142,20 @@ _MESSAGES = (
         versions=(2, 3, 4),
         columns={"xid": 2, "commit_lsn": 7, "end_lsn": 8, "commit_timestamp": 1},
     ),
-    MessagePlan(name="Stream Abort", tag="A", since=2, versions=(1, 2, 3), columns={"xid": 2, "subxid": 22}),
+    MessagePlan(name="Stream Abort", tag="A", since=2, versions=(1, 2, 3), columns={"xid": 2, "subxid": 21}),
     MessagePlan(
         name="Stream Abort",
         tag="A",
         since=2,
         versions=(4,),
-        columns={"xid": 2, "subxid": 22, "abort_lsn": 23, "abort_timestamp": 24},
+        columns={"xid": 2, "subxid": 21, "abort_lsn": 29, "abort_timestamp": 30},
     ),
     MessagePlan(
         name="Begin Prepare",
         tag="b",
         since=3,
         versions=(1, 2, 3, 4),
-        columns={"prepare_lsn": 25, "end_lsn": 8, "prepare_timestamp": 26, "xid": 2, "gid": 27},
+        columns={"prepare_lsn": 22, "end_lsn": 8, "prepare_timestamp": 23, "xid": 2, "gid": 24},
         when="two_phase",
     ),
     MessagePlan(
@@ -163,7 +163,7 @@ _MESSAGES = (
         tag="P",
         since=3,
         versions=(1, 2, 3, 4),
-        columns={"prepare_lsn": 25, "end_lsn": 8, "prepare_timestamp": 26, "xid": 2, "gid": 27},
+        columns={"prepare_lsn": 22, "end_lsn": 8, "prepare_timestamp": 23, "xid": 2, "gid": 24},
         when="two_phase",
     ),
     MessagePlan(
@@ -171,7 +171,7 @@ _MESSAGES = (
         tag="K",
         since=3,
         versions=(1, 2, 3, 4),
-        columns={"commit_lsn": 7, "end_lsn": 8, "commit_timestamp": 1, "xid": 2, "gid": 27},
+        columns={"commit_lsn": 7, "end_lsn": 8, "commit_timestamp": 1, "xid": 2, "gid": 24},
         when="two_phase",
     ),
     MessagePlan(
@@ -180,12 +180,12 @@ _MESSAGES = (
         since=3,
         versions=(1, 2, 3, 4),
         columns={
-            "prepare_end_lsn": 28,
-            "rollback_end_lsn": 29,
-            "prepare_timestamp": 26,
-            "rollback_timestamp": 30,
+            "prepare_end_lsn": 25,
+            "rollback_end_lsn": 26,
+            "prepare_timestamp": 23,
+            "rollback_timestamp": 27,
             "xid": 2,
-            "gid": 27,
+            "gid": 24,
         },
         when="two_phase",
     ),
@@ -194,7 +194,7 @@ _MESSAGES = (
         tag="p",
         since=3,
         versions=(2, 3, 4),
-        columns={"prepare_lsn": 25, "end_lsn": 8, "prepare_timestamp": 26, "xid": 2, "gid": 27},
+        columns={"prepare_lsn": 22, "end_lsn": 8, "prepare_timestamp": 23, "xid": 2, "gid": 24},
         when="two_phase",
     ),
 )
@@ -206,9 +206,9 @@ def _plan(version: int, walk: str) -> Plan:
 
 
 PLANS = {
-    1: _plan(1, "f252a9861cddc115"),
-    2: _plan(2, "48efecf334d278f3"),
-    3: _plan(3, "f2072c8ecd6136ec"),
-    4: _plan(4, "9ff1940a4c694dd7"),
+    1: _plan(1, "3dc7c3e2cfb39fea"),
+    2: _plan(2, "f55c7a4ffee9ad9a"),
+    3: _plan(3, "9e9f3e59bec7f480"),
+    4: _plan(4, "d6550b95832015fc"),
 }
 """By version."""

@@ -142,7 +142,7 @@ def test_the_same_spec_twice_has_no_finding() -> None:
 
 
 def test_the_order_of_findings_is_that_of_severity_and_place_whatever_the_order_of_protocols() -> None:
-    first, _, second = PROTOCOLS
+    first, second = (protocol for protocol in PROTOCOLS if protocol.name in ("logicalrep", "walsender"))
     changed = []
     for protocol in (first, second):
         after = protocol

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from codegen.emit.columns import WalkSource, walks_of
 from codegen.model.places import SpecError
 from codegen.model.reader import load
+from codegen.model.versions import views
 from tests.codegen.model.generation import emit_unformatted
 from tests.conftest import ROOT
 
@@ -55,6 +57,19 @@ def _write_edited(folder: Path, file: str, old: str, new: str) -> Path:
     return spec
 
 
+def _walks(spec: Path) -> list[WalkSource]:
+    (protocol,) = (protocol for protocol in load(spec) if protocol.has_decoder)
+    return walks_of(views(protocol))
+
+
+def _numbers(walk: WalkSource) -> dict[str, dict[str, int]]:
+    """Return the numbers of each message's columns."""
+    return {
+        source.function: {path: walk.number_of(column) for path, column in source.numbered.items()}
+        for source in walk.messages
+    }
+
+
 @pytest.mark.parametrize("name", CLASHES)
 def test_a_column_that_stands_for_two_things_is_refused(name: str, tmp_path: Path) -> None:
     *edit, finding = CLASHES[name]
@@ -74,3 +89,11 @@ def test_renaming_one_column_keeps_the_other_columns(tmp_path: Path) -> None:
     assert sum("name='commit_timestamp'" in line for line in new_lines) == sum(
         "name='commit_timestamp'" in line for line in old_lines
     )
+
+
+def test_a_new_row_of_the_newest_version_renumbers_no_column_of_older_versions(tmp_path: Path) -> None:
+    row = "    - weather: Int32\n      since: 4\n      doc: The weather.\n"
+    spec = _write_edited(tmp_path, "begin.yaml", TIMESTAMP, f"{row}{TIMESTAMP}")
+    old_numbers, new_numbers = ([_numbers(walk) for walk in _walks(folder)] for folder in (ROOT / "spec", spec))
+    assert new_numbers[:3] == old_numbers[:3]
+    assert new_numbers[3] != old_numbers[3]
