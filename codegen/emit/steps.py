@@ -119,8 +119,8 @@ def checks_of(run: Run, *, members: bool = False) -> list[str]:
 
 def python_checks_of(run: Run) -> list[str]:
     """Return the checks of a Python parser. It has computed the message's end, `stop`, from a length."""
-    checks = checks_of(Run(tuple(one for one in run.integers if not isinstance(one, Measure))))
-    is_measured = any(isinstance(one, Measure) and not one.of for one in run.integers)
+    checks = checks_of(Run(tuple(integer for integer in run.integers if not isinstance(integer, Measure))))
+    is_measured = any(isinstance(integer, Measure) and not integer.of for integer in run.integers)
     return [*(["not offset <= stop <= len(data)"] if is_measured else []), *checks]
 
 

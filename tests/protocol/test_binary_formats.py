@@ -77,10 +77,10 @@ def test_a_server_reads_what_is_built(db: Database) -> None:
         data = copied(db.connection, f"SELECT * FROM {table}")
         assert copy_binary.parse(data).build() == data
     file = copy_binary.parse(copied(db.connection, "SELECT * FROM kinds ORDER BY id"))
-    again = CopyFile(flags=5, extension=b"skipped", rows=file.rows[::-1])
+    reversed_file = CopyFile(flags=5, extension=b"skipped", rows=file.rows[::-1])
     db.execute("CREATE TABLE read_back (LIKE kinds)")
     with db.connection.cursor().copy("COPY read_back FROM STDIN (FORMAT binary)") as copy:
-        copy.write(again.build())
+        copy.write(reversed_file.build())
     read_back = db.rows("SELECT read_back::text FROM read_back ORDER BY id")
     assert read_back == db.rows("SELECT kinds::text FROM kinds ORDER BY id")
 
