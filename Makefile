@@ -183,7 +183,7 @@ bench: bench-codecs bench-spark bench-tables ## Measure everything beside others
 bench-codecs: $(BENCH_READY) ## Measure the decoders, beside other decoders and a copy of the bytes
 	$(BIN)/python -m bench
 
-bench-spark: $(BENCH_READY) ## Measure the Spark source: PARTS of open, latency, steady, rates; all by default
+bench-spark: $(BENCH_READY) ## Measure the Spark source: PARTS of open, latency, steady, rates, marginal; all by default
 	$(BIN)/python -m bench.spark $(PARTS)
 
 bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds to visible, growth, the first minute; PARTS="load tables" for some

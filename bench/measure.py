@@ -31,6 +31,11 @@ def verdict(reached: float | None, target: float | None) -> str:
     return f" (target {target:g}: {'holds' if reached >= target else 'missed'})"
 
 
+def limit_verdict(reached: float, limit: float) -> str:
+    """Return a limit, and whether it holds in this run."""
+    return f" (limit {limit:g}: {'holds' if reached <= limit else 'missed'})"
+
+
 @dataclass(frozen=True)
 class Contender:
     """A contender: `run` processes `count` messages."""

@@ -3,7 +3,8 @@
 `open` measures batches of one change with 0, 100 MiB and 1 GiB of WAL behind an open transaction; `latency` the seconds
 from a commit to `foreachBatch` at 1, 100 and 2,000 changes a second; `steady` each minute of ten at 2,000 changes a
 second, with a transaction left open; `rates` messages a second, beside a server without Spark and Spark without the
-source. Each takes less than 20 minutes. Without a name, all are measured.
+source; `marginal` the CPU-seconds of another million messages in a running query. Each takes less than 20 minutes.
+Without a name, all are measured.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.spark import behind, latency, rates
+from bench.spark import behind, latency, marginal, rates
 
 _ROOT = Path(__file__).parents[2]
 _PARTS: dict[str, Callable[[argparse.Namespace], Iterator[dict[str, Any]]]] = {
@@ -22,6 +23,7 @@ _PARTS: dict[str, Callable[[argparse.Namespace], Iterator[dict[str, Any]]]] = {
     "latency": latency.measured,
     "steady": latency.steady,
     "rates": rates.measured,
+    "marginal": marginal.measured,
 }
 
 
@@ -31,7 +33,8 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*_PARTS, []], metavar="PART", help=", ".join(_PARTS))
     parser.add_argument("--seconds", type=float, default=60, help="latency: of each measurement")
     parser.add_argument("--minutes", type=int, default=10, help="steady: of auto; peek has three at most")
-    parser.add_argument("--rounds", type=int, default=3, help="rates: of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="rates, marginal: of each measurement")
+    parser.add_argument("--millions", type=int, default=4, help="marginal: of the longer backlog's messages")
     parser.add_argument("--capture", type=Path, default=rates.CAPTURE, help="rates: the messages to read")
     arguments = parser.parse_args()
     for part in arguments.parts or _PARTS:
