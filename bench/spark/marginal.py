@@ -32,6 +32,7 @@ from logicalrep.postgres.slots.creating import create_slot
 _MESSAGES = 1_000_000
 _TRANSACTION = 1000
 _FEED, _TYPED = "feed", "typed table"
+_OPTIONS: dict[str, dict[str, str]] = {_FEED: {}, _TYPED: {"table": "public.orders"}}
 _LIMITS = {_FEED: 6.0, _TYPED: 4.0}
 """The most CPU-seconds a million messages that each form is to take, without the server's."""
 _LEAST_RATE = 200_000.0
@@ -60,7 +61,7 @@ def measured(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         backlogs = _Backlogs(server, arguments.millions)
         with start_quiet_session("local[2]") as spark:
             for mode in ("peek", "walsender"):
-                for form, options in ((_FEED, {}), (_TYPED, {"table": "public.orders"})):
+                for form, options in _OPTIONS.items():
                     yield backlogs.line(spark, mode, form, options, arguments.rounds)
 
 
@@ -93,20 +94,22 @@ class _Backlogs:
             kind: statistics.median((long.seconds[kind] - short.seconds[kind]) / millions for short, long in pairs)
             for kind in ("Python", "Java", "server")
         }
-        of_spark = statistics.median((long.spark - short.spark) / millions for short, long in pairs)
-        whole = self._counts["short"] / 1e6
-        start = statistics.median(short.spark - (long.spark - short.spark) / millions * whole for short, long in pairs)
+        spark_seconds = statistics.median((long.spark - short.spark) / millions for short, long in pairs)
+        short_millions = self._counts["short"] / 1e6
+        start = statistics.median(
+            short.spark - (long.spark - short.spark) / millions * short_millions for short, long in pairs
+        )
         rate = statistics.median(1e6 * millions / (long.batch_seconds - short.batch_seconds) for short, long in pairs)
         parts = ", ".join(f"{kind} {seconds:.2f}" for kind, seconds in figures.items() if kind != "server")
         text = (
-            f"mode={mode}, {form}: {of_spark:.2f} CPU-seconds a million messages"
-            f"{limit_verdict(of_spark, _LIMITS[form])}: {parts}; the server {figures['server']:.2f}; "
+            f"mode={mode}, {form}: {spark_seconds:.2f} CPU-seconds a million messages"
+            f"{limit_verdict(spark_seconds, _LIMITS[form])}: {parts}; the server {figures['server']:.2f}; "
             f"a query's start and end {start:.1f}; in batches {rate:,.0f} messages/s{verdict(rate, _LEAST_RATE)}"
         )
         return {
             "mode": mode,
             "form": form,
-            "CPU-seconds a million": of_spark,
+            "CPU-seconds a million": spark_seconds,
             "limit": _LIMITS[form],
             "of which": figures,
             "CPU-seconds of the start": start,
@@ -140,7 +143,7 @@ class _Backlogs:
         )
         connection.execute("SELECT pg_copy_logical_replication_slot(%s, 'copy')", (slot,))
         folder = Path(tempfile.mkdtemp(prefix="logicalrep-bench-"))
-        before = self._seconds()
+        seconds_at_start = self._seconds()
         frame = spark.readStream.format("logicalrep").options(
             dsn=self._server.dsn, slot="copy", publication="p", mode=mode, **options
         )
@@ -148,15 +151,15 @@ class _Backlogs:
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         self._wait_until_ended()
-        after = self._seconds()
+        seconds_at_end = self._seconds()
         shutil.rmtree(folder, ignore_errors=True)
         batch_seconds = sum(progress["durationMs"]["triggerExecution"] for progress in query.recentProgress) / 1000
-        return Run(after - before, batch_seconds)
+        return Run(seconds_at_end - seconds_at_start, batch_seconds)
 
     def _seconds(self) -> Counter[str]:
         """Return the CPU-seconds of all processes by kind; a parent has the seconds of its ended processes."""
         seconds: Counter[str] = Counter({"server": self._server.cpu_seconds()})
-        for process in _of_spark():
+        for process in _spark_processes():
             with suppress(psutil.Error):
                 times = process.cpu_times()
                 is_java = process.name() == "java"
@@ -167,11 +170,11 @@ class _Backlogs:
     def _wait_until_ended(self) -> None:
         """Wait until the query's Python process in the driver and its server sessions have ended."""
         active = "SELECT 1 FROM pg_replication_slots WHERE slot_name = 'copy' AND active"
-        while self._server.connection.execute(active).fetchone() or any(map(_plans, _of_spark())):
+        while self._server.connection.execute(active).fetchone() or any(map(_plans, _spark_processes())):
             time.sleep(0.02)
 
 
-def _of_spark() -> list[psutil.Process]:
+def _spark_processes() -> list[psutil.Process]:
     """Return Java and all processes that it has started."""
     return [
         process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ def to_parquet(frame: Any, folder: Path) -> Callable[[], None]:
 def start_quiet_session(master: str, memory: str = "2g") -> Iterator[Any]:
     """Yield a session that logs nothing, and reports all batches; `memory` is the JVM's."""
     settings = {"spark.driver.memory": memory, "spark.sql.streaming.numRecentProgressUpdates": "100000"}
+    # pip compiles what it installs; a folder of sources would cost each of Spark's Python processes a second.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Its Python processes write a line for each batch.
     with silence_java():
         spark = session(master, **settings)
