@@ -9,6 +9,9 @@ The parts, all of them by default but `index`, `upkeep`, `commits`, `memory` and
 - latency: the seconds from a commit until its rows are visible, at 2,000 changes a second, for inserts and for updates
   spread over a small and a large table.
 - small: the same for ten tables of 100,000 rows.
+- few: the same for 200 updates a second, spread over a table of 2 times the scale whose rows are marked.
+- many: the same for 300 tables with a change a second each.
+- idle: the first load of 300 small tables, and their processor time and statements without changes.
 - batches: transactions of 1,000 to 1,000,000 updates of a large table.
 - tables: the same rows and changes in 1, 20 and 200 tables.
 - partitions: the first load of a table in 100, 300, 600 and 3,000 partitions.
@@ -70,6 +73,9 @@ _PARTS = {
     "spread": backlog.of_one_table,
     "latency": latency.measure,
     "small": latency.of_small_tables,
+    "few": latency.of_few_changes,
+    "many": latency.of_many_tables,
+    "idle": growth.of_idle_tables,
     "batches": growth.of_batches,
     "tables": growth.of_tables,
     "partitions": growth.of_partitions,

@@ -18,6 +18,8 @@ _ROWS = 100_000
 _CHANGES = 1_000
 """The changes of a batch of all tables."""
 _ROUNDS = 5
+_SMALL_TABLES, _SMALL_ROWS = 300, 10
+"""The number of tables of the part `idle`, and the rows of each."""
 
 
 def of_batches(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -88,6 +90,32 @@ def of_tables(setting: Setting) -> Iterator[dict[str, Any]]:
             setting.connection.execute(f"DROP TABLE {name}")
 
 
+def of_idle_tables(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure the first load of many small tables, and a minute without changes."""
+    for number in range(_SMALL_TABLES):
+        setting.make(f"small_{number}", _SMALL_ROWS)
+    storage = setting.folder / "idle"
+    ran = setting.once(storage, "--engine", "local")
+    yield {
+        "measured": f"first load of {_SMALL_TABLES} tables of {_SMALL_ROWS} rows",
+        "seconds": round(ran.seconds, 1),
+        "CPU-seconds": round(ran.used.seconds, 1),
+        "the server's CPU-seconds": round(ran.used.server_seconds, 1),
+    }
+    setting.connection.execute("ALTER SYSTEM SET log_statement = 'all'")
+    setting.connection.execute("SELECT pg_reload_conf()")
+    with setting.following(storage, "--engine", "local") as usage:
+        before, began = setting.server.log().count("statement: "), time.monotonic()
+        time.sleep(2 * setting.seconds)
+        statements, seconds = setting.server.log().count("statement: ") - before, time.monotonic() - began
+    yield {
+        "measured": f"{_SMALL_TABLES} tables without changes",
+        "statements a minute": round(statements * 60 / seconds),
+        "of a core": round(usage.used.seconds / seconds, 4),
+        "of a core, the server": round(usage.used.server_seconds / seconds, 4),
+    }
+
+
 def _measured(setting: Setting, storage: Path, change: Callable[[], int], rounds: int) -> dict[str, Any]:
     with setting.following(storage) as usage:
         # The first batch starts Spark's workers.
@@ -107,4 +135,4 @@ def _measured(setting: Setting, storage: Path, change: Callable[[], int], rounds
     }
 
 
-__all__ = ["of_batches", "of_tables"]
+__all__ = ["of_batches", "of_idle_tables", "of_partitions", "of_tables"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,27 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.server import query_wal_head
 from logicalrep_runtime.scalars import Lsn
 
-_RATE = 2000
-"""The changes a second."""
-_IN_ONE = 20
-"""The changes of a transaction."""
 _SMALL = 10_000
 _TABLES, _ROWS = 10, 100_000
 """The number of tables of the part `small`, and the rows of each."""
+_MANY, _FEW_ROWS = 300, 1_000
+"""The number of tables of the part `many`, and the rows of each."""
+
+
+@dataclass(frozen=True)
+class _Load:
+    """The changes of a measurement, and its options."""
+
+    rate: int
+    """The changes a second."""
+    size: int
+    """The changes of a transaction."""
+    options: tuple[str, ...] = ()
+
+
+_FAST = _Load(2000, 20)
+_SLOW = _Load(200, 10, ("--engine", "local", "--write-mode", "merge-on-read"))
+_SPREAD = _Load(_MANY, 1, ("--engine", "local", "--every", "0.5"))
 
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -33,11 +48,11 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     storage = setting.folder / "latency"
     setting.once(storage)
     for kind, statement in (
-        ("inserts", lambda first: _insert("log", first)),
-        (f"updates spread over {_SMALL:,} rows", lambda first: _update("small", _SMALL, first)),
-        (f"updates spread over {setting.scale:,} rows", lambda first: _update("large", setting.scale, first)),
+        ("inserts", _inserts("log")),
+        (f"updates spread over {_SMALL:,} rows", _updates(["small"], _SMALL)),
+        (f"updates spread over {setting.scale:,} rows", _updates(["large"], setting.scale)),
     ):
-        yield _measured(setting, storage, kind, statement)
+        yield _measured(setting, storage, kind, statement, _FAST)
 
 
 def of_small_tables(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -49,40 +64,69 @@ def of_small_tables(setting: Setting) -> Iterator[dict[str, Any]]:
     setting.once(storage)
     where = f"over {_TABLES} tables of {_ROWS:,} rows"
     for kind, statement in (
-        (f"inserts {where}", lambda first: _insert(random.choice(names), first)),
-        (f"updates spread {where}", lambda first: _update(random.choice(names), _ROWS, first)),
+        (f"inserts {where}", _inserts(*names)),
+        (f"updates spread {where}", _updates(names, _ROWS)),
     ):
-        yield _measured(setting, storage, kind, statement)
+        yield _measured(setting, storage, kind, statement, _FAST)
 
 
-def _insert(name: str, first: int) -> str:
-    return f"INSERT INTO {name} SELECT i, 1, 1, '' FROM generate_series({first}, {first + _IN_ONE - 1}) AS i"
+def of_few_changes(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure few updates a second of a large table whose rows are marked."""
+    rows = 2 * setting.scale
+    setting.make("large", rows)
+    storage = setting.folder / "few"
+    setting.once(storage, *_SLOW.options)
+    yield _measured(setting, storage, f"updates spread over {rows:,} rows, marked", _updates(["large"], rows), _SLOW)
 
 
-def _update(name: str, rows: int, value: int) -> str:
-    ids = ",".join(str(random.randrange(1, rows)) for _ in range(_IN_ONE))
-    return f"UPDATE {name} SET abalance = {value} WHERE aid = ANY('{{{ids}}}')"
+def of_many_tables(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure a change a second of each of many tables."""
+    names = [f"many_{number}" for number in range(_MANY)]
+    for name in names:
+        setting.make(name, _FEW_ROWS)
+    storage = setting.folder / "many"
+    setting.once(storage, *_SPREAD.options)
+    yield _measured(setting, storage, f"updates of {_MANY} tables", _updates(names, _FEW_ROWS), _SPREAD)
 
 
-def _measured(setting: Setting, storage: Path, kind: str, statement: Callable[[int], str]) -> dict[str, Any]:
-    """Return the figure of a kind of statements, each made for a number that no other one has."""
-    with setting.following(storage) as usage:
+def _inserts(*names: str) -> Callable[[int, int], str]:
+    def statement(first: int, count: int) -> str:
+        numbers = f"generate_series({first}, {first + count - 1})"
+        return f"INSERT INTO {random.choice(names)} SELECT i, 1, 1, '' FROM {numbers} AS i"
+
+    return statement
+
+
+def _updates(names: Sequence[str], rows: int) -> Callable[[int, int], str]:
+    def statement(first: int, count: int) -> str:
+        ids = ",".join(str(random.randrange(1, rows)) for _ in range(count))
+        return f"UPDATE {random.choice(names)} SET abalance = {first} WHERE aid = ANY('{{{ids}}}')"
+
+    return statement
+
+
+def _measured(
+    setting: Setting, storage: Path, kind: str, statement: Callable[[int, int], str], load: _Load
+) -> dict[str, Any]:
+    """Return the figure of a kind of statements, each made for a number that no other one has, and its changes."""
+    with setting.following(storage, *load.options) as usage:
         # The first batches start what the command needs.
-        _seconds_to_visible(setting, storage, statement, 5, 10**6)
+        _seconds_to_visible(setting, storage, statement, load, 5, 10**6)
         setting.wait(storage)
         old_bytes = bytes_written(storage)
-        seconds = _seconds_to_visible(setting, storage, statement, setting.seconds, 2 * 10**6)
+        seconds = _seconds_to_visible(setting, storage, statement, load, setting.seconds, 2 * 10**6)
     return {
-        "measured": f"seconds from commit to visible, {kind}, {_RATE:,} changes a second",
+        "measured": f"seconds from commit to visible, {kind}, {load.rate:,} changes a second",
         "median": round(float(np.median(seconds)), 2),
         "99th percentile": round(float(np.percentile(seconds, 99)), 2),
         "MB written a second": round((bytes_written(storage) - old_bytes) / 1e6 / setting.seconds, 1),
-        **usage.used.figures(round((5 + setting.seconds) * _RATE), "changes"),
+        "of a core": round(usage.used.seconds / (5 + setting.seconds), 3),
+        **usage.used.figures(round((5 + setting.seconds) * load.rate), "changes"),
     }
 
 
 def _seconds_to_visible(
-    setting: Setting, storage: Path, statement: Callable[[int], str], seconds: float, first: int
+    setting: Setting, storage: Path, statement: Callable[[int, int], str], load: _Load, seconds: float, first: int
 ) -> list[float]:
     """Return the time of each transaction that commits within some seconds."""
     connection = setting.connection
@@ -103,10 +147,10 @@ def _seconds_to_visible(
     began = time.monotonic()
     number = 0
     while (clock := time.monotonic()) - began < seconds:
-        due = began + number * _IN_ONE / _RATE
+        due = began + number * load.size / load.rate
         if due > clock:
             time.sleep(due - clock)
-        connection.execute(statement(first + number * _IN_ONE))
+        connection.execute(statement(first + number * load.size, load.size))
         commits.append((query_wal_head(connection), time.monotonic()))
         number += 1
     while not seen or seen[-1][0] < commits[-1][0]:
@@ -118,4 +162,4 @@ def _seconds_to_visible(
     return [moments[at] - moment for at, (_, moment) in zip(places.tolist(), commits, strict=True)]
 
 
-__all__ = ["measure", "of_small_tables"]
+__all__ = ["measure", "of_few_changes", "of_many_tables", "of_small_tables"]
