@@ -36,14 +36,20 @@ class Limits:
     """The most bytes of received changes in memory; more are held in temporary files."""
     held_factor: int = 4
     """Total limit of received changes that are not taken (memory and files), as a multiple of `received_bytes`."""
-    round_seconds: float = 0.0
-    """The least seconds between two rounds of few received messages; a run takes it from `every`."""
+    round_seconds: float = 0.05
+    """The least seconds between two rounds of few received messages: decoding a round costs milliseconds."""
+    gathering_seconds: float = 1.0
+    """The most seconds that received messages wait to be decoded with later ones, while no batch is due."""
     waiting_bytes: int = 64 << 20
     """The bytes of changes that may wait for the catalog while more are taken."""
     tables_at_once: int = 32
     """The number of tables written at the same time: few jobs have their work, and their commits wait for disks."""
     batch_seconds: float = 0.1
     """The least seconds between the starts of two batches: each costs milliseconds for each table."""
+    costly_batch_seconds: float = 0.3
+    """The same for batches that cost much processor time, however few changes they have."""
+    batch_share: int = 8
+    """The share of a core that batches may take before the seconds between them grow, as its divisor."""
     backlog_seconds: float = 60.0
     """The most seconds that a batch gathers a backlog."""
     catalog_seconds: float = 5.0
@@ -219,6 +225,15 @@ class Limits:
     def held_bytes(self) -> int:
         """The bytes of received changes that are not taken, in memory and files, at which the receiver waits."""
         return self.held_factor * self.received_bytes
+
+    def batch_interval(self, processor_seconds: float) -> float:
+        """Return the least seconds from the start of a batch to the start of the next, for its processor seconds.
+
+        Example:
+            >>> Limits().batch_interval(0.03)
+            0.24
+        """
+        return min(max(self.batch_share * processor_seconds, self.batch_seconds), self.costly_batch_seconds)
 
     # Limits of rows in memory, in bytes, in addition to Python's objects and Java's heap.
 

@@ -242,16 +242,18 @@ def test_small_transactions_are_gathered(db: Database) -> None:
     db.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db.connection, "s")
     options = PluginOptions(publication_names=("p",), proto_version=1)
-    with Walsender(db.settings, "s", options, gathering=3600) as session:
-        db.execute("INSERT INTO t VALUES (1)")
-        receive(session, 1)
+    with Walsender(db.settings, "s", options, gathers_until=lambda size, began: began + 3600) as session:
         db.execute("INSERT INTO t VALUES (2)")
         db.execute("INSERT INTO t VALUES (3)")
         messages: list[tuple[int, bytes]] = []
         # A keepalive that comes before them ends a result.
         while not messages:
-            messages = session.receive(10, 6).messages
-        assert [data[:1] for _, data in messages] == [b"B", b"I", b"C"] * 2
+            messages = session.receive(10, 7).messages
+        assert b"".join(data[:1] for _, data in messages) == b"BRICBIC"
+
+
+def _without_end(size: int, began: float) -> float:
+    return math.inf
 
 
 @pytest.mark.parametrize("asks", [False, True])
@@ -260,8 +262,8 @@ def test_messages_that_come_soon_after_others_are_waited_for(asks: bool) -> None
         end_lsn=Lsn(50), send_timestamp=TimestampTz(0), reply_requested=asks
     ).build()
     connection = Copied(keepalive, x_log_data(60, b"B"), keepalive, x_log_data(70, b"C"))
-    assert receive_messages(connection, 1, 2, earliest=math.inf) == Received([], Lsn(50), asks)
-    received = receive_messages(connection, 1, 2, earliest=math.inf)
+    assert receive_messages(connection, 1, 2, _without_end) == Received([], Lsn(50), asks)
+    received = receive_messages(connection, 1, 2, _without_end)
     # The server waits for the answer to one that asks.
     assert received.messages == ([(60, b"B")] if asks else [(60, b"B"), (70, b"C")])
     assert (received.keepalive, received.asks) == ((Lsn(50), True) if asks else (None, False))

@@ -100,7 +100,7 @@ class ReplicateOptions:
     every: float = option(
         kinds.amount(10.0, "seconds"),
         "The least seconds between two batches, each of which is one commit in each changed table; 0 applies changes "
-        "as soon as they arrive, at most ten times a second.",
+        "as soon as they arrive, ten times a second, or three times if a batch takes much processor time.",
         metavar="SECONDS",
     )
     keep: float = option(

@@ -21,6 +21,9 @@ from logicalrep.postgres.slots.slot import query_sent_end
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
+_IDLE_WAIT = 0.25
+"""The seconds that the loop waits for changes while all tables are up to date: with many tables, a turn costs more."""
+
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
     """Tables that are stopped or postponed at the end of a run with `once`; all other tables are up to date."""
@@ -52,6 +55,8 @@ class Loop:
         self._taken = self._checkpoints.lsn
         # When the loop, and the last batch with changes, began.
         self._began, self._batch_began = time.monotonic(), 0.0
+        # The least seconds from the start of the last batch to the start of the next.
+        self._interval = 0.0
         # The end of the WAL that the server had for the slot when the loop began.
         self._backlog_end = Lsn(0)
         # Whether the catalog was read once, so that the tables are known.
@@ -88,38 +93,42 @@ class Loop:
         if changes is None or not changes.end:
             # No batch is due, or the receiver has no position yet.
             return
-        began = time.monotonic()
+        began, processor_began = time.monotonic(), time.process_time()
         count, tables = self._apply(changes)
         committed = changes.commit_timestamp
         self._save_checkpoint(self._tables.written_up_to(changes.end), committed)
         self._acknowledge()
         if tables:
             self._batch_began = began
+            self._interval = self._context.limits.batch_interval(time.process_time() - processor_began)
             lag = max(self._receiver.received - changes.end, 0)
             self._context.observer.on_event(BatchApplied(count, tables, time.monotonic() - began, lag, committed))
 
     # The four steps
 
     def _receive(self, *, at_once: bool) -> Changes | None:
-        """Return the next batch, perhaps without changes, or None if no batch is due; wait at most about 0.1 seconds.
+        """Return the next batch, perhaps without changes, or None if no batch is due; wait for a moment at most.
 
         `at_once`: take received changes without waiting for the setting `every`.
         """
-        if self._tables.waiting_bytes:
-            self._stop.wait(0.05)
-            # Changes that wait for the catalog are in memory: at the limit, the rest stays on the server.
-            is_full = self._tables.waiting_bytes > self._context.limits.waiting_bytes
-            return Changes((), self._taken) if is_full else self._receiver.take()
-        has_changes = self._receiver.wait(0.1)
         # A load may wait until received changes are taken or acknowledged.
         has_waiting_load = self._receiver.is_renewal_pending or self._tables.waits_for_changes
         at_once = at_once or has_waiting_load
-        if not has_changes:
+        due = self._batch_began + max(self._settings.every, self._interval)
+        limits, waiting_bytes = self._context.limits, self._tables.waiting_bytes
+        self._receiver.want(0.0 if at_once or waiting_bytes else due)
+        if waiting_bytes:
+            self._stop.wait(0.05)
+            # Changes that wait for the catalog are in memory: at the limit, the rest stays on the server.
+            is_full = waiting_bytes > limits.waiting_bytes
+            return Changes((), self._taken) if is_full else self._receiver.take()
+        is_idle = not at_once and self._tables.are_up_to_date
+        if not self._receiver.wait(min(_IDLE_WAIT, limits.checkpoint_seconds) if is_idle else 0.1):
             return self._receiver.take() if at_once or self._checkpoints.is_due else None
         if self._gathers_backlog and not has_waiting_load:
             self._stop.wait(0.05)
             return None
-        pause = self._batch_began + max(self._settings.every, self._context.limits.batch_seconds) - time.monotonic()
+        pause = due - time.monotonic()
         if pause <= 0 or at_once or self._receiver.is_full:
             return self._receiver.take()
         self._stop.wait(min(pause, 0.1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,8 +27,6 @@ from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
 _NOTHING = State()
-_LEAST_GATHERING, _LONGEST_GATHERING = 0.05, 0.25
-"""The bounds of the time between two rounds of few messages, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,12 @@ class Changes:
         return max((time for time in times if time is not None), default=None)
 
 
-def gathering_for(every: float) -> float:
-    """Return the least seconds between two rounds of few messages: decoding any round costs milliseconds."""
-    return min(max(every / 4, _LEAST_GATHERING), _LONGEST_GATHERING)
-
-
 class ChangeReceiver(SlotReceiver):
-    """A receiver that runs ahead of the batches up to its limit; a single transaction may exceed it."""
+    """A receiver that runs ahead of the batches up to its limit; a single transaction may exceed it.
+
+    Decoding a round costs milliseconds, however few messages it has. So messages wait for further ones, in one round,
+    until changes are wanted.
+    """
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class ChangeReceiver(SlotReceiver):
                 acknowledged=state.lsn,
                 history=state.history,
                 is_new_slot=not state.lsn,
-                gathering=limits.round_seconds,
+                gathers_until=self._gathers_until,
             ),
         )
         self._limits = limits
@@ -87,6 +86,8 @@ class ChangeReceiver(SlotReceiver):
         self._position = Lsn(0)
         self._acknowledged = state.lsn
         self._begins_after: Lsn | None = None
+        # The time from which changes are wanted, and the end of the last round with changes, both of time.monotonic.
+        self._wanted_at = self._round_at = 0.0
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -95,7 +96,12 @@ class ChangeReceiver(SlotReceiver):
     def __exit__(self, *exception: object) -> None:
         self.stop()
 
+    def want(self, at: float) -> None:
+        """Say from which time of `time.monotonic` on changes are wanted; until then, messages are gathered."""
+        self._wanted_at = at
+
     def wait(self, seconds: float) -> bool:
+        """Wait for changes; return whether there are some. Raises the error that ended the thread."""
         with self._changed:
             return self._await(lambda: self._whole.has_changes, seconds)
 
@@ -116,7 +122,11 @@ class ChangeReceiver(SlotReceiver):
         return self._position < lsn
 
     def take(self) -> Changes:
-        """Return and release the received whole transactions. Raises the error that ended the thread."""
+        """Return and release the received whole transactions; the next ones are gathered until `want`.
+
+        Raises the error that ended the thread.
+        """
+        self._wanted_at = math.inf
         with self._changed:
             self._check()
             taken, self._whole = self._whole, RowBuffer()
@@ -149,12 +159,21 @@ class ChangeReceiver(SlotReceiver):
 
     # In the thread
 
+    def _gathers_until(self, size: int, began: float) -> float:
+        # `restart_session` waits for the end of a round.
+        is_full = self._size + size >= self._limits.received_bytes
+        if self._stopping or self.is_renewal_pending or is_full:
+            return 0.0
+        wanted_at = max(self._wanted_at, self._round_at + self._limits.round_seconds)
+        return min(wanted_at, began + self._limits.gathering_seconds)
+
     def _take(self, transactions: WholeTransactions) -> None:
         for changes in self.traffic.time_decoding(self._decoder.changes(transactions)):
             with self._changed:
                 self._open.add(changes, in_memory=self._size < self._limits.received_bytes)
             self.replication.report_in_time()
         self._finish()
+        self._round_at = time.monotonic()
 
     def _decide(self, decision: Decision) -> None:
         if decision.error is not None:

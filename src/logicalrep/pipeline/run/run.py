@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import psycopg
@@ -48,7 +48,7 @@ from logicalrep.pipeline.load.snapshot_copy import SnapshotCopy
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.loop import Loop
-from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for
+from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.run.setup import Prepared, naming_remedies, prepare, proven_before
 from logicalrep.pipeline.run.summary import RunSummary, SummaryObserver
 from logicalrep.pipeline.run_context import RunContext
@@ -277,7 +277,7 @@ def _receive(
             state=prepared.state,
             waiting=server,
             traffic=observed.traffic,
-            limits=replace(storage.limits, round_seconds=gathering_for(0 if settings.once else settings.every)),
+            limits=storage.limits,
         )
         with receiving as receiver, naming_remedies(slot, receiver):
             try:

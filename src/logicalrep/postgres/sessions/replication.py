@@ -17,7 +17,7 @@ from logicalrep.postgres.retries import TRANSIENT, Retries, Wait
 from logicalrep.postgres.server_faults import has_stale_sessions
 from logicalrep.postgres.sessions.commit_log import CommitLog, History
 from logicalrep.postgres.sessions.history_check import HistoryCheck
-from logicalrep.postgres.sessions.walsender import Received, Walsender
+from logicalrep.postgres.sessions.walsender import Gathering, Received, Walsender, without_gathering
 from logicalrep.postgres.silence import Backend, SilentServerError
 from logicalrep.postgres.slots.positions import check_within_wal, divergence_error
 from logicalrep.postgres.slots.slot import query_slot
@@ -74,7 +74,7 @@ class Replication:
         acknowledged: Lsn = _NONE,
         history: History | None = None,
         is_new_slot: bool = False,
-        gathering: float = 0.0,
+        gathers_until: Gathering = without_gathering,
     ) -> None:
         """Nothing connects before `rounds`. Sessions start once the server has proven the history.
 
@@ -84,14 +84,14 @@ class Replication:
             acknowledged: the first session sends commits at or after it, or after the slot's position if that is later.
             history: the evidence of `acknowledged`.
             is_new_slot: whether the slot was created for this reader and never advanced.
-            gathering: the least seconds between rounds with few messages.
+            gathers_until: until when the messages of a round wait for further messages.
         """
         self._settings = settings
         self._slot = slot
         self._options = options
         self._intake = intake
         self._messages = messages
-        self._gathering = gathering
+        self._gathers_until = gathers_until
         self._waiting = waiting
         self.session: Walsender | None = None
         # With other options the server sends other commits.
@@ -192,7 +192,7 @@ class Replication:
                 began = time.monotonic()
                 received = session.receive(_PAUSE, self._messages)
                 if received.size:
-                    self.traffic.receiving += time.monotonic() - began
+                    self.traffic.receiving += time.monotonic() - began - received.gathering
                 retries.record_success()
             except TRANSIENT as error:
                 silent = self._current
@@ -212,10 +212,11 @@ class Replication:
     def _receive_round(self, received: Received) -> Iterator[Event | WholeTransactions]:
         self.unfinished_bytes += received.size
         self.traffic.bytes += received.size
-        for event in self.traffic.time_decoding(self._intake.take_envelopes(received.envelopes)):
-            self.unfinished_bytes = 0
-            self._commits.add(_commits_of(event))
-            yield event
+        if received.envelopes:
+            for event in self.traffic.time_decoding(self._intake.take_envelopes(received.envelopes)):
+                self.unfinished_bytes = 0
+                self._commits.add(_commits_of(event))
+                yield event
         if received.keepalive is not None:
             self._intake.take_keepalive(received.keepalive)
         self._record_allowed()
@@ -303,7 +304,7 @@ class Replication:
                 reached=reached,
                 silence=self.silence,
                 previous_backend=self._previous_backend,
-                gathering=self._gathering,
+                gathers_until=self._gathers_until,
             )
             slot = self.session.slot
             if slot.server_started != self._proven_by:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, Self
@@ -33,6 +34,8 @@ _PAUSE = 0.002
 """The gap between two messages that ends a batch, in seconds."""
 _LONGEST = 0.1
 """The longest wait for further messages of a batch, in seconds."""
+_GATHERING_STEP = 0.02
+"""The seconds after which a batch that is gathered looks again until when."""
 
 _CHECK_INTERVAL = 1.0
 """The seconds between checks whether the server is stopping, and without receiving messages before the first check."""
@@ -52,6 +55,8 @@ class Received:
     asks: bool = False
     """Whether the keepalive requests an immediate status update."""
     size: int = field(default=0, compare=False)
+    gathering: float = field(default=0.0, compare=False)
+    """The seconds that these messages waited for further ones, by the wish of the reader."""
 
     @property
     def messages(self) -> list[tuple[int, bytes]]:
@@ -63,16 +68,30 @@ class Received:
         return max(lsn_of(last_lsn(self.envelopes)), self.keepalive or lsn_of(0))
 
 
-def receive_messages(connection: Connection, timeout: float, most: int, earliest: float = 0.0) -> Received:
-    """Like `Walsender.receive`, without answering; waits for further messages until `earliest` of `time.monotonic`."""
+Gathering = Callable[[int, float], float]
+"""For the bytes of received messages and the time of the first of them: the time until which they wait for further
+messages. All times are of `time.monotonic`."""
+
+
+def without_gathering(size: int, began: float) -> float:
+    """Return that messages wait only for a short gap."""
+    return 0.0
+
+
+def receive_messages(
+    connection: Connection, timeout: float, most: int, gathers_until: Gathering = without_gathering
+) -> Received:
+    """Like `Walsender.receive`, without answering."""
     envelopes: list[bytes] = []
-    size, deadline = 0, 0.0
+    size, began, gathering = 0, 0.0, 0.0
     end: Lsn | None = None
     pgconn = connection.pgconn
     with publication_errors(connection):
         while len(envelopes) < most and size < LARGE_BATCH:
             length, data = pgconn.get_copy_data(1)
             if length >= HEADER_SIZE and data[0] == X_LOG_DATA:
+                if not envelopes:
+                    began = time.monotonic()
                 envelopes.append(bytes(data))
                 size += length
                 end = None
@@ -80,20 +99,24 @@ def receive_messages(connection: Connection, timeout: float, most: int, earliest
                 keepalive = walsender.parse(bytes(data))
                 assert isinstance(keepalive, walsender.PrimaryKeepaliveMessage)
                 end = keepalive.end_lsn
-                if keepalive.reply_requested or not envelopes or time.monotonic() >= earliest:
-                    return Received(envelopes, end, keepalive.reply_requested, size)
+                if keepalive.reply_requested or not envelopes or time.monotonic() >= gathers_until(size, began):
+                    return Received(envelopes, end, keepalive.reply_requested, size, gathering)
             elif length == 0:
-                pause = timeout
-                if envelopes:
-                    time_now = time.monotonic()
-                    deadline = deadline or max(time_now + _LONGEST, earliest)
-                    pause = min(max(_PAUSE, earliest - time_now), deadline - time_now)
-                if pause < 0 or not wait_readable(connection, pause):
-                    break
-                pgconn.consume_input()
+                time_now = time.monotonic()
+                seconds = gathers_until(size, began) - time_now if envelopes else 0.0
+                if seconds > 0:
+                    is_readable = wait_readable(connection, min(seconds, _GATHERING_STEP))
+                    gathering += time.monotonic() - time_now
+                else:
+                    pause = min(_PAUSE, began + _LONGEST - time_now) if envelopes else timeout
+                    is_readable = pause >= 0 and wait_readable(connection, pause)
+                    if not is_readable:
+                        break
+                if is_readable:
+                    pgconn.consume_input()
             else:
                 _raise_stream_end(connection)
-    return Received(envelopes, end, size=size)
+    return Received(envelopes, end, size=size, gathering=gathering)
 
 
 def _raise_stream_end(connection: Connection) -> NoReturn:
@@ -125,7 +148,7 @@ class Walsender:
         patience: float = 30,
         silence: float | None = None,
         previous_backend: Backend | None = None,
-        gathering: float = 0.0,
+        gathers_until: Gathering = without_gathering,
     ) -> None:
         """Connect and start from the slot's position.
 
@@ -138,7 +161,7 @@ class Walsender:
                 for the patience of the settings.
             previous_backend: the process of this reader's previous session, which is terminated: a server that does not
                 notice the close would keep the slot in use.
-            gathering: the least seconds between results of `receive` with few messages.
+            gathers_until: until when `receive` waits for further messages.
 
         Raises:
             LostPositionError: the slot is past `position` (the server would silently start later), or the server's WAL
@@ -147,13 +170,12 @@ class Walsender:
             SilentServerError: the server does not answer.
         """
         self.silence = settings.patience if silence is None else silence
-        self._gathering = gathering
+        self._gathers_until = gathers_until
         # The seconds of silence while waiting, and whether a keepalive was requested in this time.
         self._silent, self.has_asked = 0.0, False
         self.heard_for = 0.0
         """The seconds from the start to the server's last message."""
         self._began = self._read_at = self._checked_at = time.monotonic()
-        self._messages_at = -math.inf
         self._sentinel: Connection | None = None
         self.slot: Slot
         """The slot as it was before the session started."""
@@ -242,12 +264,10 @@ class Walsender:
         self._close_sentinel()
         self._report_if_due()
         began = time.monotonic()
-        received = receive_messages(self._connection, timeout, most, self._messages_at + self._gathering)
+        received = receive_messages(self._connection, timeout, most, self._gathers_until)
         if self._names is not None:
             received = replace(received, envelopes=self._names.replace_in(received.envelopes))
         self._read_at = time.monotonic()
-        if received.size:
-            self._messages_at = self._read_at
         self.received = max(self.received, received.last)
         if received.asks:
             self.report()
