@@ -105,9 +105,9 @@ def of_idle_tables(setting: Setting) -> Iterator[dict[str, Any]]:
     setting.connection.execute("ALTER SYSTEM SET log_statement = 'all'")
     setting.connection.execute("SELECT pg_reload_conf()")
     with setting.following(storage, "--engine", "local") as usage:
-        before, began = setting.server.log().count("statement: "), time.monotonic()
+        first, began = setting.server.log().count("statement: "), time.monotonic()
         time.sleep(2 * setting.seconds)
-        statements, seconds = setting.server.log().count("statement: ") - before, time.monotonic() - began
+        statements, seconds = setting.server.log().count("statement: ") - first, time.monotonic() - began
     yield {
         "measured": f"{_SMALL_TABLES} tables without changes",
         "statements a minute": round(statements * 60 / seconds),

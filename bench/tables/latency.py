@@ -114,11 +114,12 @@ def _measured(
         _seconds_to_visible(setting, storage, statement, load, 5, 10**6)
         setting.wait(storage)
         old_bytes = bytes_written(storage)
-        seconds = _seconds_to_visible(setting, storage, statement, load, setting.seconds, 2 * 10**6)
+        seconds, batches = _seconds_to_visible(setting, storage, statement, load, setting.seconds, 2 * 10**6)
     return {
         "measured": f"seconds from commit to visible, {kind}, {load.rate:,} changes a second",
         "median": round(float(np.median(seconds)), 2),
         "99th percentile": round(float(np.percentile(seconds, 99)), 2),
+        "batches a second": round(batches / setting.seconds, 1),
         "MB written a second": round((bytes_written(storage) - old_bytes) / 1e6 / setting.seconds, 1),
         "of a core": round(usage.used.seconds / (5 + setting.seconds), 3),
         **usage.used.figures(round((5 + setting.seconds) * load.rate), "changes"),
@@ -127,8 +128,8 @@ def _measured(
 
 def _seconds_to_visible(
     setting: Setting, storage: Path, statement: Callable[[int, int], str], load: _Load, seconds: float, first: int
-) -> list[float]:
-    """Return the time of each transaction that commits within some seconds."""
+) -> tuple[list[float], int]:
+    """Return the time of each transaction that commits within some seconds, and the number of states that were seen."""
     connection = setting.connection
     commits: list[tuple[Lsn, float]] = []
     seen: list[tuple[Lsn, float]] = []
@@ -159,7 +160,7 @@ def _seconds_to_visible(
     thread.join()
     lsns, moments = [lsn for lsn, _ in seen], [moment for _, moment in seen]
     places = np.searchsorted(lsns, [lsn for lsn, _ in commits])
-    return [moments[at] - moment for at, (_, moment) in zip(places.tolist(), commits, strict=True)]
+    return [moments[at] - moment for at, (_, moment) in zip(places.tolist(), commits, strict=True)], len(seen)
 
 
 __all__ = ["measure", "of_few_changes", "of_many_tables", "of_small_tables"]
