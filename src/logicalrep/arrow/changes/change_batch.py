@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -22,12 +23,15 @@ UNREADABLE = ord("X")
 """The op of all changes of a transaction with a value that is not text; `unsent` has the columns."""
 OLD, NEW = "old.", "new."
 _UNSENT = pa.list_(pa.field("element", pa.int32(), nullable=False))
+_SCHEMAS = 4096
+"""The schemas that are remembered: making one costs as much as decoding a few rows."""
+_TIME = pa.timestamp("us", "UTC")
 _POSITIONS = (
     pa.field("op", pa.uint8(), nullable=False),
     pa.field("old_kind", pa.uint8(), nullable=False),
     pa.field("commit_lsn", pa.int64(), nullable=False),
     pa.field("ordinal", pa.int64(), nullable=False),
-    pa.field("commit_timestamp", pa.timestamp("us", "UTC"), nullable=False),
+    pa.field("commit_timestamp", _TIME, nullable=False),
     pa.field("xid", pa.int64(), nullable=False),
     pa.field("unsent", _UNSENT, nullable=False),
 )
@@ -71,10 +75,10 @@ class ChangeBatch:
         new: Sequence[pa.Array],
     ) -> Self:
         """`positions`: commit LSNs, ordinals, commit times in microseconds since 1970, and transaction ids."""
-        arrays = [pa.array(ops), pa.array(old_kinds), *map(pa.array, positions), unsent_lists(unsent, len(ops))]
-        schema = schema_of(relation.names)
-        arrays = [array.cast(field.type) for array, field in zip(arrays, _POSITIONS, strict=True)]
-        return cls(relation, pa.RecordBatch.from_arrays([*arrays, *old, *new], schema=schema))
+        lsns, ordinals, times, xids = map(pa.array, positions)
+        arrays = [pa.array(ops), pa.array(old_kinds), lsns, ordinals, times.view(_TIME), xids]
+        arrays += [unsent_lists(unsent, len(ops)), *old, *new]
+        return cls(relation, pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation.names)))
 
     @property
     def num_rows(self) -> int:
@@ -140,7 +144,8 @@ class ChangeBatch:
         return replace(self, rows=self.rows.slice(start, count))
 
 
-def schema_of(names: Sequence[str]) -> pa.Schema:
+@lru_cache(_SCHEMAS)
+def schema_of(names: tuple[str, ...]) -> pa.Schema:
     fields = [pa.field(f"{prefix}{name}", pa.string()) for prefix in (OLD, NEW) for name in names]
     return pa.schema([*_POSITIONS, *fields])
 

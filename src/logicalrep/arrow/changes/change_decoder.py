@@ -20,7 +20,7 @@ from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.arrow.table.table_decoder import DecodedTable, Rows, TableDecoder
 from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
 from logicalrep.transactions.relations import TableDescription
-from logicalrep.transactions.tags import DELETE, KEY, TRUNCATE, UNCHANGED, WHOLE_ROW
+from logicalrep.transactions.tags import DELETE, TRUNCATE, UNCHANGED, WHOLE_ROW
 from logicalrep_protocol.columnar import Session
 
 _MOST_MESSAGES = 10_000
@@ -60,7 +60,7 @@ class ChangeDecoder:
         for table in tables:
             oid = int(table.relation.relation_id)
             cuts = [at for truncated_oid, at, _ in truncates if truncated_oid == oid]
-            batches.setdefault(oid, []).extend(_split_at_cuts(table, messages, run, cuts))
+            batches.setdefault(oid, []).extend(_split_at_cuts(table, run, cuts))
         return [
             TableChanges(
                 relations.get(oid, ()),
@@ -108,11 +108,9 @@ def _position(run: IndexedBatch, at: int | NDArray[np.int64]) -> list[NDArray[np
     return [run.final_lsn[transaction], run.ordinals[at], run.commit_timestamp[transaction], run.xid[transaction]]
 
 
-def _split_at_cuts(
-    table: DecodedTable, messages: MessageBatch, run: IndexedBatch, cuts: list[int]
-) -> Iterator[tuple[int, ChangeBatch]]:
+def _split_at_cuts(table: DecodedTable, run: IndexedBatch, cuts: list[int]) -> Iterator[tuple[int, ChangeBatch]]:
     rows = table.rows.to_numpy(zero_copy_only=False)
-    whole = _batch(table, rows, messages, run)
+    whole = _batch(table, rows, run)
     most = max(_MOST_VALUES // max(len(table.relation.names), 1), 1)
     bounds = {0, len(rows), *np.searchsorted(rows, cuts).tolist(), *range(0, len(rows), most)}
     starts = sorted(bounds)
@@ -120,16 +118,14 @@ def _split_at_cuts(
         yield int(rows[start]), whole.slice(start, stop - start) if stop - start < len(rows) else whole
 
 
-def _batch(table: DecodedTable, rows: NDArray[np.int64], messages: MessageBatch, run: IndexedBatch) -> ChangeBatch:
-    ops = messages.tags[rows].astype(np.uint8)
-    is_whole = pc.equal(table.old_kinds, chr(WHOLE_ROW)).fill_null(False).to_numpy(zero_copy_only=False)
-    has_old = table.old_kinds.is_valid().to_numpy(zero_copy_only=False)
-    old_kinds = np.where(is_whole, WHOLE_ROW, np.where(has_old, KEY, 0)).astype(np.uint8)
+def _batch(table: DecodedTable, rows: NDArray[np.int64], run: IndexedBatch) -> ChangeBatch:
+    ops = table.tag_codes
     positions = _position(run, rows)
-    new, unsent = _with_old(table, ops != DELETE, is_whole)
+    new, unsent = _with_old(table, ops != DELETE, table.old_kind_codes == WHOLE_ROW)
     if table.old.unfit or table.new.unfit:
         ops, unsent = _unreadable(table.relation, (table.old, table.new), positions[0], ops)
-    return ChangeBatch.of(table.relation, ops, old_kinds, positions, unsent, table.old.values.columns, new)
+    columns = table.old.values.columns
+    return ChangeBatch.of(table.relation, ops, table.old_kind_codes, positions, unsent, columns, new)
 
 
 def _with_old(

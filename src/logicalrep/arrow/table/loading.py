@@ -42,6 +42,9 @@ def load(data: Bytes, relations: Sequence[RelationRows]) -> list[Rows]:
 
 def left_to_types(reader: RowReader, present: PresentRows) -> LoadedColumns:
     """Leave all values to the loaders of the columns' types."""
+    arrays = [pa.nulls(present.count, type_) for type_ in reader.types]
+    if not len(present.rows):
+        return LoadedColumns(arrays, lambda index: pa.py_buffer(bytes(present.count)), {})
     states = np.zeros((len(reader.columns), present.count), np.uint8)
     for index, in_key in enumerate(reader.in_key.tolist()):
         of_whole = present.more.get(index, (present.whole_rows, present.whole_first))
@@ -49,7 +52,6 @@ def left_to_types(reader: RowReader, present: PresentRows) -> LoadedColumns:
         states[index, rows] = present.cells.kinds[first + index]
     is_sent = (states == TEXT) | (states == BINARY)
     leftover = {index: np.flatnonzero(is_sent[index]) for index in np.flatnonzero(is_sent.any(axis=1)).tolist()}
-    arrays = [pa.nulls(present.count, type_) for type_ in reader.types]
     return LoadedColumns(arrays, lambda index: pa.py_buffer(states[index]), leftover)
 
 

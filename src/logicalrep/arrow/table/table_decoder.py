@@ -42,18 +42,28 @@ class DecodedTable:
     relation: TableDescription
     rows: pa.Array
     """int64: the index of each change's message in the batch, in ascending order."""
-    tags: pa.Array
-    """string: I, U or D."""
+    tag_codes: Bytes
+    """The first byte of each change's message."""
     xids: pa.Array
     """int64: the id of the streamed transaction or subtransaction; null outside of stream segments."""
-    old_kinds: pa.Array
-    """string: K or O, the kind of the old row; null where there is none."""
+    old_kind_codes: Bytes
+    """The byte of each old row's kind; 0 where there is none."""
     old: Rows
     """The old rows, an item per change: absent for an Insert.
 
     A key has the key's columns and any others that were sent; the rest are absent (see `changes.old_columns`).
     """
     new: Rows
+
+    @property
+    def tags(self) -> pa.Array:
+        """string: I, U or D."""
+        return _characters(self.tag_codes)
+
+    @property
+    def old_kinds(self) -> pa.Array:
+        """string: K or O, the kind of the old row; null where there is none."""
+        return _characters(self.old_kind_codes)
 
     def batch(self) -> pa.RecordBatch:
         columns: dict[str, pa.Array] = {
@@ -260,9 +270,9 @@ class TableDecoder:
             table = DecodedTable(
                 relation=version.relation,
                 rows=pa.array(rows),
-                tags=_characters(batch.located.tags[rows]),
+                tag_codes=batch.located.tags[rows],
                 xids=xids,
-                old_kinds=_characters(np.zeros(len(rows), np.uint8) if old_kinds is None else old_kinds[rows]),
+                old_kind_codes=np.zeros(len(rows), np.uint8) if old_kinds is None else old_kinds[rows].view(np.uint8),
                 old=next(loaded),
                 new=next(loaded),
             )
@@ -322,7 +332,7 @@ def _by_table(oids: Ints, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
         stop += count
 
 
-def _characters(values: Ints) -> pa.Array:
+def _characters(values: Bytes) -> pa.Array:
     offsets = pa.py_buffer(np.arange(len(values) + 1, dtype=np.int32))
     validity = None if values.all() else pa.py_buffer(np.packbits(values != 0, bitorder="little"))
     return pa.Array.from_buffers(pa.string(), len(values), [validity, offsets, pa.py_buffer(values.copy())])
