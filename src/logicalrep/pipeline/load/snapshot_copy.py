@@ -216,9 +216,10 @@ class SnapshotCopy:
     ) -> Iterator[CopiedTable | CopyFailed]:
         """Plan all tables, and copy their parts in parallel, the tables with the fewest parts first."""
         copies: list[_RunningCopy] = []
+        catalog_tables = self._describe(snapshot, sessions, [request.oid for request in group.values()])
         for name, request in group.items():
             self._waiting.check()
-            planned = self._plan_copy(snapshot, sessions, name, request)
+            planned = self._plan_copy(snapshot, sessions, name, request, catalog_tables)
             if isinstance(planned, CopyFailed):
                 yield planned
             elif not planned.parts:
@@ -263,10 +264,27 @@ class SnapshotCopy:
             for future in running:
                 future.cancel()
 
+    def _describe(
+        self, snapshot: Snapshot, sessions: ReusedSessions, oids: Sequence[int]
+    ) -> Mapping[int, CatalogTable] | None:
+        """Return the tables of a group by their OIDs, in a few queries for all; None if a query fails: perhaps because
+        of one table, whose own query fails then."""
+        try:
+            with sessions.pair() as (connection, _):
+                hold(connection, snapshot)
+                return query_catalog_tables(connection, oids, self._publications, self._settings.of)
+        except Exception:
+            return None
+
     def _plan_copy(
-        self, snapshot: Snapshot, sessions: ReusedSessions, name: TableName, request: LoadRequest
+        self,
+        snapshot: Snapshot,
+        sessions: ReusedSessions,
+        name: TableName,
+        request: LoadRequest,
+        catalog_tables: Mapping[int, CatalogTable] | None,
     ) -> _RunningCopy | CopyFailed:
-        """Check a table in the snapshot's catalog, and divide its rows into tasks."""
+        """Check a table in the snapshot's catalog, of which `_describe` read a part, and divide its rows into tasks."""
         settings, began = self._settings, time.monotonic()
         rate, limits = settings.load_bytes, self._storage.limits
         size = limits.range_bytes
@@ -277,9 +295,9 @@ class SnapshotCopy:
                 # Queries for the size of a table, or for a publication's tables, wait for a session that alters one.
                 connection.execute(f"SET lock_timeout = '{limits.lock_seconds}s'")
                 hold(connection, snapshot)
-                catalog_table = query_catalog_tables(connection, [request.oid], self._publications, settings.of).get(
-                    request.oid
-                )
+                if catalog_tables is None:
+                    catalog_tables = query_catalog_tables(connection, [request.oid], self._publications, settings.of)
+                catalog_table = catalog_tables.get(request.oid)
                 if catalog_table is None or catalog_table.table.relation.table != name:
                     return CopyFailed(
                         name, f"{name} did not exist at the snapshot, or had another name", may_retry=True
