@@ -197,6 +197,8 @@ class Limits:
 
     # Upkeep
 
+    checked_tables: int = 32
+    """The most tables that are checked for upkeep at once: the loop does it many times a second."""
     merged_files: int = 8
     """The least number of files of a class of sizes that are merged."""
     merged_at_once: int = 16

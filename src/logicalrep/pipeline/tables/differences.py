@@ -62,6 +62,8 @@ class Differences:
         if not isinstance(phase, Following):
             return
         server_table.catalog_table.refuse_incomplete_old_rows()
+        if phase.next_description is None and table.without_difference == (spec, server_table.catalog_table):
+            return
         reason = reason_to_load(spec, server_table.catalog_table)
         lost = lost_partitions(spec, server_table.catalog_table.table)
         if reason is None:
@@ -78,6 +80,7 @@ class Differences:
             self.loads.load(table, reason)
         elif latest_description(spec, server_table.catalog_table) == spec:
             table.update(replace(phase, next_description=None))
+            table.without_difference = spec, server_table.catalog_table
         elif phase.next_description is None or phase.next_description[0] != server_table.catalog_table:
             # Rows from before the change may still come.
             table.update(replace(phase, next_description=(server_table.catalog_table, server_table.head)))

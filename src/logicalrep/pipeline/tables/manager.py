@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -72,8 +72,8 @@ class TableManager:
         self._differences = Differences(context, catalog, self._writer, self.loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
         self._merges = BackgroundMerges(context.engine, pool)
-        # The index of the stored table that `tidy` checks first: the tables take turns.
-        self._turn = 0
+        # The most stored tables that `tidy` checks at once, and the index of the first of them.
+        self._checked_tables, self._turn = context.limits.checked_tables, 0
         self._tables: dict[TableName, Table] = {}
         self._by_oid: dict[int, Table] = {}
         # The names that some refresh of this process did not have: the server did not send all changes of such tables.
@@ -93,8 +93,10 @@ class TableManager:
 
     def is_description_due(self, lsn: Lsn) -> bool:
         """Return whether a table has a next description that is valid from an LSN on that is at or before `lsn`."""
+        phases = (table.phase for table in self._tables.values())
         return any(
-            phase.next_description is not None and phase.next_description[1] <= lsn for _, phase in self._following()
+            isinstance(phase, Following) and phase.next_description is not None and phase.next_description[1] <= lsn
+            for phase in phases
         )
 
     @property
@@ -305,13 +307,16 @@ class TableManager:
             raise
 
     def tidy(self, *, is_busy: bool) -> None:
-        """Commit a finished merge, begin the next, and do upkeep of one stored table; only urgent upkeep if busy."""
+        """Commit a finished merge, begin the next, and do upkeep of one stored table; only urgent upkeep if busy.
+
+        Of many tables, each call checks some: they take turns.
+        """
         self._commit_merge()
-        following = deque(self._stored_tables())
-        self._turn = (self._turn + 1) % max(len(following), 1)
-        following.rotate(-self._turn)
-        self._merges.begin(stored for _, stored in following)
-        for table, stored in following:
+        following = self._stored_tables()
+        start = self._turn % max(len(following), 1)
+        checked = (following[start:] + following[:start])[: self._checked_tables]
+        self._merges.begin(stored for _, stored in checked)
+        for self._turn, (table, stored) in enumerate(checked, start + 1):
             if (stored.is_upkeep_urgent if is_busy else stored.is_upkeep_due)(self._settings.keep):
                 self._maintain(table, stored)
                 return

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.buffer.pending_loads import ASKED_FOR, HeldCommit, PartitionsLoad, PendingLoad, TableLoad
+from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.formats.stored_table import Head
 from logicalrep.pipeline.schema.table_facts import Skipped
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.table_state import TABLE, Buffered, SkippedCommit, TableState
 from logicalrep.pipeline.tables.lifecycle import LifecycleError, check_transition
 from logicalrep.pipeline.tables.phases import (
@@ -49,6 +51,8 @@ class Table:
     """The OIDs of the relations with its rows at the last catalog refresh: itself, or its partitions."""
     buffered: Lsn = field(default=_NONE)
     """The end of its change buffer's last file; 0 if it never had one."""
+    without_difference: tuple[TableSpec, CatalogTable] | None = None
+    """The copy's description, and the server's table that a refresh found to be no different; None before."""
     least_position: Lsn = field(default=_NONE)
     """The least LSN of its next copy, which must contain all changes before it: some were not buffered."""
     _phase: TablePhase = field(default_factory=lambda: Opening("it is published"))
