@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.tables.load import make_orders
 from bench.tables.setting import Setting, bytes_written
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
@@ -71,12 +72,17 @@ def of_small_tables(setting: Setting) -> Iterator[dict[str, Any]]:
 
 
 def of_few_changes(setting: Setting) -> Iterator[dict[str, Any]]:
-    """Measure few updates a second of a large table whose rows are marked."""
+    """Measure few updates a second of a large table of eight columns whose rows are marked."""
     rows = 2 * setting.scale
-    setting.make("large", rows)
+    make_orders(setting, rows)
     storage = setting.folder / "few"
     setting.once(storage, *_SLOW.options)
-    yield _measured(setting, storage, f"updates spread over {rows:,} rows, marked", _updates(["large"], rows), _SLOW)
+
+    def statement(first: int, count: int) -> str:
+        ids = ",".join(str(random.randrange(1, rows)) for _ in range(count))
+        return f"UPDATE orders SET units = {first} WHERE id = ANY('{{{ids}}}')"
+
+    yield _measured(setting, storage, f"updates spread over {rows:,} rows x 8 columns, marked", statement, _SLOW)
 
 
 def of_many_tables(setting: Setting) -> Iterator[dict[str, Any]]:

@@ -27,8 +27,7 @@ INSERT INTO orders SELECT i, 'customer number ' || i, 7 * i, i % 100000 / 100.0,
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Measure the loads, beside COPY into nothing and beside the same rows written to a Delta table from memory."""
     setting.make("accounts", setting.scale)
-    setting.connection.execute(_TYPES)
-    setting.connection.execute(_ROWS.format(setting.scale))
+    make_orders(setting, setting.scale)
     setting.connection.execute("VACUUM ANALYZE")
     for table, engine in product(("accounts", "orders"), ("spark", "local")):
         began = time.monotonic()
@@ -55,4 +54,10 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         }
 
 
-__all__ = ["measure"]
+def make_orders(setting: Setting, rows: int) -> None:
+    """Make the table `orders`, with columns of many types."""
+    setting.connection.execute(_TYPES)
+    setting.connection.execute(_ROWS.format(rows))
+
+
+__all__ = ["make_orders", "measure"]

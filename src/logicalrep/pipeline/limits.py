@@ -11,6 +11,7 @@ _SCALED = (
     "waiting_bytes",
     "buffer_bytes",
     "in_process_bytes",
+    "key_bytes",
     "batch_bytes",
     "effect_bytes",
     "sent_bytes",
@@ -113,6 +114,11 @@ class Limits:
     """A batch rewrites a file once one of so many rows is marked; upkeep rewrites it earlier, beside batches."""
     returned_bytes: int = 8 << 20
     """The most bytes of rows that a task returns, to be written with the rows of other tasks."""
+
+    key_bytes: int = 32 << 20
+    """The most bytes of keys of data files in memory, of 8 bytes each: batches that mark rows find the rows by them."""
+    key_seconds: float = 60.0
+    """The seconds since its last lookup after which a file's keys give way to the keys of other files."""
 
     # Engines
 
@@ -260,6 +266,11 @@ class Limits:
         return 3 * self.calls * self.in_process_bytes
 
     @property
+    def key_memory(self) -> int:
+        """The keys of data files that batches search."""
+        return self.key_bytes
+
+    @property
     def buffer_memory(self) -> int:
         """The buffered changes of one loaded table that are applied at once."""
         return self.buffer_bytes
@@ -267,7 +278,8 @@ class Limits:
     @property
     def memory(self) -> int:
         """The sum for a run's process."""
-        return self.receiver_memory + self.waiting_memory + self.batch_memory + self.calls_memory + self.buffer_memory
+        batches = self.batch_memory + self.calls_memory + self.key_memory
+        return self.receiver_memory + self.waiting_memory + batches + self.buffer_memory
 
     def within(self, nbytes: int) -> Limits:
         """Return limits whose `memory` is at most `nbytes` bytes, from `LEAST_MEMORY` on; no limit grows.

@@ -25,7 +25,7 @@ from logicalrep.pipeline.engines.engine import Engine, LocalValue, SequentialEng
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.index.key_index import Rows
-from logicalrep.pipeline.index.key_indexes import TableIndex
+from logicalrep.pipeline.index.key_indexes import RowFinder
 from logicalrep.pipeline.schema.forms import END_COLUMN, Form
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
@@ -42,7 +42,7 @@ def apply(
     *,
     may_lack_rows: bool = False,
     unfit: Counter[str] | None = None,
-    index: TableIndex | None = None,
+    index: RowFinder | None = None,
 ) -> bool:
     """Apply changes to a table in one commit; return False, without a commit, if the table has all of them already.
 
@@ -55,7 +55,7 @@ def apply(
         engine: the engine that runs the tasks.
         may_lack_rows: whether updated or deleted rows may be missing, because their partitions are loaded later.
         unfit: a counter, which after the commit has also the values that their column's type cannot hold, by column.
-        index: the index of the table's keys, which is updated after the commit; None for a table without one.
+        index: finds rows by the table's keys, and is updated after the commit; None if all keys are read.
 
     Raises:
         NeedsResync: the changes contradict the table, or have other columns or another replica identity.
@@ -196,7 +196,7 @@ def _reduce(work: _Reduction) -> Reduced:
     return replace(effect, unfit=events.unfit)
 
 
-def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None, effect: Reduced | None) -> Rewritten:
+def _apply_part(work: ApplyTask, engine: Engine, index: RowFinder | None, effect: Reduced | None) -> Rewritten:
     """Write a part of a batch into files: little work in the task that reduces its changes, else in a task per group
     of files. Rebuild an index that did not find all rows."""
     outcome: Rewritten | Reduced

@@ -19,7 +19,7 @@ from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint, compare
 from logicalrep.pipeline.formats.stored_table import Head, NewTable, Position, StoredTable, TableFormat
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
-from logicalrep.pipeline.index.key_indexes import TableIndex
+from logicalrep.pipeline.index.key_indexes import RowFinder
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.schema.forms import CompanionDamagedError
 from logicalrep.pipeline.schema.names import companion_folder
@@ -66,7 +66,7 @@ def apply_companion(
     engine: Engine,
     *,
     may_lack_rows: bool = False,
-    index: TableIndex | None = None,
+    index: RowFinder | None = None,
 ) -> None:
     """Apply changes to a companion table, as `apply` does. Raises CompanionDamagedError for damaged files."""
     try:

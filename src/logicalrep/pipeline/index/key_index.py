@@ -133,7 +133,7 @@ class KeyIndex:
 
     def has_key_of(self, table: TableSpec) -> bool:
         """Return whether the index is for the table's current key."""
-        return self._key == _key_identity(table)
+        return self._key == key_identity(table)
 
     def drop_missing(self, table: TableSpec, files: Collection[DataFile]) -> None:
         """Remove the files that the table no longer has, and everything if the table's key has changed.
@@ -145,7 +145,7 @@ class KeyIndex:
         """
         if not self.has_key_of(table):
             self.clear()
-            self._key = _key_identity(table)
+            self._key = key_identity(table)
         table_paths = {file.path for file in files}
         self._files = {path: entry for path, entry in self._files.items() if path in table_paths}
         if self.rows > 2 * sum(rows for _, _, rows in self._files.values()) + self._limits.recent_entries:
@@ -273,7 +273,7 @@ class KeyIndex:
             raise IndexDamagedError(f"{self._folder}/index.json is damaged: {error}") from None
 
 
-def _key_identity(table: TableSpec) -> list[list[str | int]]:
+def key_identity(table: TableSpec) -> list[list[str | int]]:
     """Return names, types and field ids of the key columns: keys of another name, type or id may have other values.
 
     In a format with field ids, two columns can swap names while the files stay.

@@ -40,6 +40,25 @@ class IndexableTable(Protocol):
     table: TableSpec
 
 
+class RowFinder(Protocol):
+    """Finds the rows with some keys in a table's files; after an error it finds rows in fewer files."""
+
+    def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, Rows]:
+        """Return, for some of the files, the sorted rows that may have one of the keys; no other rows have one."""
+
+    def rebuild(self) -> None:
+        """Forget all files after a row was not found."""
+
+    def follow(self, stored: IndexableTable) -> None:
+        """Take the files of the table after a commit."""
+
+
+def has_findable_rows(table: TableSpec) -> bool:
+    """Return whether rows can be found by keys: not without a key, nor if deleted rows are marked in a column, as the
+    number of rows that a batch must find is unknown then."""
+    return table.key is not None and table.form in ("rows", "history")
+
+
 class KeyIndexes:
     """The indexes of all tables of a run; several threads may use them, one for each table.
 
@@ -68,11 +87,10 @@ class KeyIndexes:
     def of(self, stored: IndexableTable) -> TableIndex | None:
         """Return the index of a table; None if the table has none.
 
-        A table has no index if it is small, has no key, or marks deleted rows in a column: then the number of rows
-        that a batch must find is unknown.
+        A table has no index if it is small, or if an index cannot find its rows.
         """
-        table, limits = stored.table, stored.storage.limits
-        if not self._max_bytes or table.key is None or table.form not in ("rows", "history"):
+        limits = stored.storage.limits
+        if not self._max_bytes or not has_findable_rows(stored.table):
             return None
         with self._lock:
             if stored.folder not in self._tables:

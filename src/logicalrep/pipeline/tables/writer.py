@@ -55,6 +55,8 @@ from logicalrep.pipeline.history.companion import (
     replaced_companion,
 )
 from logicalrep.pipeline.history.partition_rows import replace_rows_by_key
+from logicalrep.pipeline.index.key_indexes import RowFinder
+from logicalrep.pipeline.index.recent_keys import RecentKeys
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.changed_columns import changed_columns
@@ -82,7 +84,7 @@ class TableWriter:
         self._system = context.identity.system_identifier
         self._keep_hours = context.settings.keep
         self._engine = context.engine
-        self._indexes = context.indexes
+        self._indexes, self._keys = context.indexes, RecentKeys(context.limits)
         self._catalog = catalog
         self._patience, self._observer = context.patience, context.observer
         self.timeline = 0
@@ -238,13 +240,16 @@ class TableWriter:
         stored, position = copy.stored, Position(copy.application, last)
         for companion in copy.companions.values():
             apply_to_companion = partial(apply_companion, companion, changes, position, self._engine)
-            index = self._indexes.of(companion)
+            index = self._finder_of(companion)
             self._run(companion, partial(apply_to_companion, may_lack_rows=may_lack_rows, index=index))
         unfit: Counter[str] = Counter()
         apply_to_table = partial(apply, stored, changes, position, self._engine, unfit=unfit)
-        index = self._indexes.of(stored)
+        index = self._finder_of(stored)
         self._run(stored, partial(apply_to_table, may_lack_rows=may_lack_rows, index=index))
         self._count_unfit(table, copy, unfit)
+
+    def _finder_of(self, stored: StoredTable) -> RowFinder | None:
+        return self._indexes.of(stored) or self._keys.of(stored)
 
     def _count_unfit(self, table: Table, copy: Copy, unfit: Mapping[str, int]) -> None:
         for name, count in unfit.items():
