@@ -102,14 +102,14 @@ def rewrite(work: Rewriting) -> Rewritten:
             bases, replacing = np.repeat(hits, counts)[order], replacing[order]
             is_marked = not is_grown and _is_to_be_marked(table, file, len(hits), work.storage.limits)
             if is_marked:
-                rows, marked_numbers = searched.read(stored, _holes(reduced, replacing)), searched.deleted_with(hits)
+                rows, marked_rows = searched.read(stored, _holes(reduced, replacing)), searched.deleted_with(hits)
             else:
-                rows, marked_numbers = opened.read(stored, stored.names), None
+                rows, marked_rows = opened.read(stored, stored.names), None
                 hits, bases = (np.searchsorted(opened.numbers, searched.numbers[indices]) for indices in (hits, bases))
         replacements = [_replacements(reduced, rows, bases, replacing)] if len(replacing) else []
         removed.append(file)
-        if marked_numbers is not None:
-            added.append(replace(file, vector=DeletionVector.of(marked_numbers)))
+        if marked_rows is not None:
+            added.append(replace(file, vector=DeletionVector.of(marked_rows)))
             new = pa.concat_tables([new, *replacements])
             continue
         stays = np.ones(rows.num_rows, bool)

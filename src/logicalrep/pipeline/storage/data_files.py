@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyroaring import BitMap64
 
 from logicalrep.arrow.slices import sliced
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.field_ids import file_schema, names_in_file
 from logicalrep.pipeline.schema.file_partitions import FilePartition, PartitionValue
-from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
+from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, bitmap_of, numbers_of
 from logicalrep.pipeline.storage.pages import PagedSource, Pages
 from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_error
 from logicalrep.pipeline.storage.parting import parted
@@ -195,10 +196,12 @@ class OpenedFile:
         self,
         source: IO[bytes],
         layout: _Layout,
-        deleted: NDArray[np.uint64],
+        deleted: BitMap64,
         paged: PagedSource | None = None,
         row_numbers: NDArray[np.int64] | None = None,
         constants: Sequence[tuple[str, pa.Scalar]] = (),
+        *,
+        is_small: bool = False,
     ) -> None:
         """Take the open file.
 
@@ -209,9 +212,10 @@ class OpenedFile:
             paged: the same file, if many small reads cost little.
             row_numbers: the numbers of the rows to be read; None for all rows.
             constants: the values of columns that the file lacks.
+            is_small: whether the first read reads all columns: for a small file it costs as much as a read of one.
         """
         self._source, self._layout, self._paged = source, layout, paged
-        self._deleted = deleted
+        self._deleted, self._is_small = deleted, is_small
         self._row_numbers = row_numbers
         self._constants = dict(constants)
         if layout.schema is None:
@@ -221,18 +225,30 @@ class OpenedFile:
     def _file(self) -> ParquetFile:
         return ParquetFile(self._source)
 
+    @cached_property
+    def _all_columns(self) -> pa.Table:
+        return self._file.read()
+
     def restricted_to(self, row_numbers: NDArray[np.int64]) -> OpenedFile:
         """Return this file limited to rows, by ascending numbers in the file; deleted rows stay left out."""
         constants = [*self._constants.items()]
-        return OpenedFile(self._source, self._layout, self._deleted, self._paged, row_numbers, constants)
+        return OpenedFile(
+            self._source,
+            self._layout,
+            self._deleted,
+            self._paged,
+            row_numbers,
+            constants,
+            is_small=self._is_small,
+        )
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The numbers in the file of the rows that are not deleted."""
         if self._row_numbers is not None:
-            return np.setdiff1d(self._row_numbers, self._deleted.astype(np.int64), assume_unique=True)
+            return numbers_of(bitmap_of(self._row_numbers) - self._deleted)
         is_live = np.ones(self._layout.rows, bool)
-        is_live[self._deleted] = False
+        is_live[numbers_of(self._deleted)] = False
         return np.flatnonzero(is_live)
 
     @property
@@ -240,9 +256,9 @@ class OpenedFile:
         """The number of rows that are not deleted."""
         return len(self.numbers)
 
-    def deleted_with(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def deleted_with(self, rows: NDArray[np.int64]) -> BitMap64:
         """Return the numbers in the file of the deleted rows and of further rows, which are indexes into `numbers`."""
-        return np.union1d(self._deleted.astype(np.int64), self.numbers[rows])
+        return self._deleted | bitmap_of(self.numbers[rows])
 
     def read(self, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
         """Return columns in the types of the table's schema; a column is NULL if the file and the constants lack it.
@@ -258,7 +274,7 @@ class OpenedFile:
         if names and self._row_numbers is not None and self._paged is not None:
             table = self._paged.read_rows(names, self.numbers)
         if table is None:
-            table = self._file.read(names)
+            table = self._all_columns.select(names) if self._is_small else self._file.read(names)
             if len(self._deleted) or self._row_numbers is not None:
                 table = table.take(pa.array(self.numbers))
         fields = [schema.field(name) for name in columns]
@@ -283,7 +299,7 @@ def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | Non
         DamagedError: the file is missing or no Parquet file, or its deletion vector is damaged.
         StorageError: the destination cannot be read.
     """
-    deleted = np.zeros(0, np.uint64) if file.vector is None else file.vector.read(storage, folder)
+    deleted = BitMap64() if file.vector is None else file.vector.read_bitmap(storage, folder)
     path = below(folder, file.path)
     # A file of which a few rows are read was often read before: its layout is cached.
     layout = _Layout() if few is None else _cached_layout(storage.uri, path, file.size)
@@ -291,8 +307,9 @@ def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | Non
     with storage.open(path, file.size, few=is_little) as source:
         try:
             paged = PagedSource(source, file.size, layout.pages) if storage.is_local or is_little else None
-            opened = OpenedFile(source, layout, deleted, paged, constants=file.constants)
-            if len(deleted) and deleted[-1] >= layout.rows:
+            is_small = file.size <= storage.limits.small_file_bytes
+            opened = OpenedFile(source, layout, deleted, paged, constants=file.constants, is_small=is_small)
+            if deleted and deleted.max() >= layout.rows:
                 raise DamagedError(f"{storage.uri_of(folder)}/{file.path} has fewer rows than its deletion vector")
             yield opened
         except (pa.ArrowException, UnicodeDecodeError, OSError) as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,7 +51,7 @@ class DeletionVector:
     Example:
         >>> vector = DeletionVector.of(np.array([0, 7]))
         >>> vector.count, vector.read(storage, "public/orders")
-        (2, array([0, 7], dtype=uint64))
+        (2, array([0, 7]))
     """
 
     count: int
@@ -60,9 +61,9 @@ class DeletionVector:
     location: VectorLocation | None = None
 
     @classmethod
-    def of(cls, rows: NDArray[np.integer]) -> DeletionVector:
-        """Return the vector of rows, by their numbers from 0."""
-        bitmap = BitMap64(rows.astype(np.uint64))
+    def of(cls, rows: NDArray[np.integer] | BitMap64) -> DeletionVector:
+        """Return the vector of rows, by their numbers from 0; a bitmap is optimized in place."""
+        bitmap = rows if isinstance(rows, BitMap64) else bitmap_of(rows)
         bitmap.run_optimize()
         return cls(len(bitmap), _MAGIC + bitmap.serialize())
 
@@ -72,8 +73,12 @@ class DeletionVector:
         if not 0 <= self.count <= rows or size > _LEAST_SIZE + _ROW_SIZE * self.count:
             raise ValueError(f"a deletion vector has {self.count} rows in {size} bytes, of a file of {rows} rows")
 
-    def read(self, storage: Storage, folder: str) -> NDArray[np.uint64]:
-        """Return the rows' numbers in ascending order.
+    def read(self, storage: Storage, folder: str) -> NDArray[np.int64]:
+        """Return the rows' numbers in ascending order. Takes the arguments, and raises the errors, of `read_bitmap`."""
+        return numbers_of(self.read_bitmap(storage, folder))
+
+    def read_bitmap(self, storage: Storage, folder: str) -> BitMap64:
+        """Return the rows as a bitmap: to add rows to it costs much less than to sort the numbers of all rows.
 
         Args:
             storage: the destination.
@@ -95,7 +100,17 @@ class DeletionVector:
                 bitmap = None
         if bitmap is None or len(bitmap) != self.count:
             raise _damaged(storage, path)
-        return np.frombuffer(bitmap.to_array(), np.uint64)
+        return bitmap
+
+
+def bitmap_of(rows: NDArray[np.integer]) -> BitMap64:
+    # pyroaring reads an array's memory, and takes each number of other arrays as an object.
+    return BitMap64(array("Q", rows.astype(np.uint64).tobytes()))
+
+
+def numbers_of(rows: BitMap64) -> NDArray[np.int64]:
+    """Return the rows' numbers in ascending order."""
+    return np.frombuffer(rows.to_array(), np.uint64).astype(np.int64)
 
 
 def framed(data: bytes) -> bytes:

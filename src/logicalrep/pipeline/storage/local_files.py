@@ -7,6 +7,7 @@ import os
 import stat
 import time
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import IO
 
@@ -82,8 +83,9 @@ class LocalFiles:
         directory = self._inside(folder)
         try:
             with os.scandir(directory) as entries:
-                files = [entry for entry in entries if entry.is_symlink() or entry.is_file()]
-                return sorted(file.name for file in files if file.name > after)
+                # A log has many entries before `after`.
+                later_entries = [entry for entry in entries if entry.name > after]
+                return sorted(entry.name for entry in later_entries if entry.is_symlink() or entry.is_file())
         except FileNotFoundError:
             return []
 
@@ -107,9 +109,12 @@ class LocalFiles:
     def _inside(self, path: str) -> Path:
         """Return the path. Raises UnreadableError if a link leads out of the destination."""
         target = self._folder / path
-        folder = os.path.realpath(self._folder)
-        if os.path.commonpath([os.path.realpath(target), folder]) != folder:
-            raise UnreadableError("a link leads from it out of the destination")
+        # Without a link below the folder, the path leads where it says.
+        parts = accumulate(path.split("/"), "{}/{}".format)
+        if any(os.path.islink(f"{self._folder}/{part}") for part in parts):
+            folder = os.path.realpath(self._folder)
+            if os.path.commonpath([os.path.realpath(target), folder]) != folder:
+                raise UnreadableError("a link leads from it out of the destination")
         return target
 
     def _inside_folder(self, path: str) -> Path:

@@ -98,7 +98,7 @@ def _newly_marked_rows(stored: StoredTable, old_files: Sequence[DataFile], new_f
     for old, new in zip(old_files, new_files, strict=True):
         if new.vector is not None and not new.is_same(old):
             marked = [
-                np.zeros(0, np.int64) if vector is None else vector.read(stored.storage, stored.folder).astype(np.int64)
+                np.zeros(0, np.int64) if vector is None else vector.read(stored.storage, stored.folder)
                 for vector in (old.vector, new.vector)
             ]
             new_marks = np.setdiff1d(marked[1], marked[0])

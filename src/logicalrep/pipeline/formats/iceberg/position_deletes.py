@@ -57,7 +57,7 @@ def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec
 
 def _numbers(storage: Storage, folder: str, file: DataFile) -> NDArray[np.int64]:
     assert file.vector is not None
-    return file.vector.read(storage, folder).astype(np.int64)
+    return file.vector.read(storage, folder)
 
 
 @dataclass(frozen=True)
