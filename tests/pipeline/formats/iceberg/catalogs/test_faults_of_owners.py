@@ -47,6 +47,22 @@ def test_a_token_that_expires_during_a_load_is_renewed(owner: Owner) -> None:
     assert owner.ids() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("is_in_variable", [False, True])
+def test_a_renewed_token_that_expires_at_once_is_renewed_again(
+    owner: Owner, is_in_variable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"credential": "client:s3cret", "oauth2-server-uri": f"{owner.server.uri}/v1/oauth/tokens"}
+    if is_in_variable:
+        monkeypatch.setenv("PYICEBERG_CATALOG__DEFAULT__CREDENTIAL", options.pop("credential"))
+    owner = replace(owner, options=options)
+    owner.server.tokens = []
+    stored = owner.new_table()
+    fault = Fault("POST", TABLE, 401, times=2)
+    owner.server.faults.append(fault)
+    Patience(Observers(), Clock(), str, 30.0).run(lambda: insert(stored, 1000, range(3)))
+    assert (fault.times, owner.ids()) == (0, [0, 1, 2])
+
+
 def test_a_token_that_cannot_be_renewed_is_reported(owner: Owner) -> None:
     owner = replace(owner, options={"token": "token0"})
     stored = owner.new_table()

@@ -53,6 +53,8 @@ _PERMANENT = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthErr
 """The errors of a catalog that a retry cannot fix."""
 _LONGEST_RETRY = 600.0
 """The most seconds before a retry that replicate grants a catalog."""
+_CREDENTIAL = "credential"
+"""The option from which pyiceberg gets tokens, and new tokens when the catalog refuses one."""
 _VENDING = "Credential vending"
 """A text in the errors of catalogs that are asked for credentials and have none."""
 _OF_STORES = (
@@ -157,7 +159,9 @@ def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
 
 def catalog_error(settings: CatalogSettings, error: Exception) -> CatalogError:
     text = f"the catalog {settings.shown}: {without_secrets(first_line(error), settings.secrets)}"
-    if not isinstance(error, _PERMANENT):
+    # pyiceberg gets a new token once: if this token expires too before the catalog reads it, a retry gets another.
+    is_renewed = isinstance(error, UnauthorizedError) and _CREDENTIAL in {**users_options(settings), **settings.options}
+    if is_renewed or not isinstance(error, _PERMANENT):
         passing = CatalogError(text)
         passing.retry_seconds = _retry_seconds(error)
         return passing
