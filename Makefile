@@ -8,6 +8,7 @@ BASE ?= origin/main
 KILLS ?= 25
 SEED ?= 1
 SEARCH ?= 10
+SERVICE ?= 15
 PARTS ?=
 # The versions that CI tests with; LOCK= takes the newest of everything.
 LOCK ?= .ci/lock.txt
@@ -155,9 +156,11 @@ test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1, or on VERSIO
 	  build/venv-spark-$$version/bin/pytest -q tests/spark || exit 1; \
 	done
 
-soak: $(SPARK_READY) ## Kill streams 20 times a mode, and replicate KILLS times (25) with SEED; play random schema changes for SEARCH minutes (10)
+soak: $(SPARK_READY) ## Kill streams 20 times a mode, and replicate KILLS times (25) with SEED; play random schema changes for SEARCH minutes (10), and again over catalogs that own tables; replicate for SERVICE minutes (15) to a catalog that fails and changes files
 	KILLS=$(KILLS) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/pipeline/test_kills.py
 	SEARCH=$(SEARCH) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/pipeline/catalog/search/test_search.py -k minutes
+	CATALOG=owner SEARCH=$(SEARCH) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/pipeline/catalog/search/test_search.py -k minutes
+	SERVICE=$(SERVICE) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/pipeline/formats/iceberg/catalogs/test_random_service.py -k minutes
 	LOGICALREP_SOAK=1 $(BIN)/pytest -q --durations=0 tests/spark/test_kills.py tests/spark/test_scale.py
 
 # Half of what the tests need, so that the first command in a new clone is soon done.

@@ -39,7 +39,7 @@ class RandomService:
         `deletes` says whether the service deletes the files of snapshots that it removes.
         """
         self._server, self._options, self._chance = server, options, chance
-        self._failing, self._deletes = failing, deletes
+        self.failing, self._deletes = failing, deletes
         self._stop = threading.Event()
         self._next_expiry = 0.0
         """When all tokens expire."""
@@ -54,7 +54,7 @@ class RandomService:
         if self._server.tokens is not None and time.monotonic() > self._next_expiry:
             self._server.tokens.append(EXPIRED)
             self._next_expiry = time.monotonic() + 2 + 8 * chance.random()
-        if chance.random() >= self._failing:
+        if chance.random() >= self.failing:
             return None
         is_commit = method == "POST" and "/tables/" in path
         status = chance.choice(_FAULTS if is_commit else _FAULTS[:-1])

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 import logicalrep
+from logicalrep.observe.observer import Observers
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import InvalidCatalogError
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import NewTable, Position
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.dropping import drop
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.pipeline.verify.verifying import verify
@@ -26,10 +29,11 @@ from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.vending import SECRET, Vending
 from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.histories import table
-from tests.pipeline.replicating import replicate_once
+from tests.pipeline.replicating import replicate_once, settings
 from tests.pipeline.storage.stores import start_object_store
 from tests.pipeline.stored import APP
 from tests.postgres.servers import Database
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
 
@@ -99,6 +103,33 @@ def test_expired_credentials_are_renewed_for_an_open_table(vending: Vending, tmp
     pickled = pickle.dumps(tables.storage)
     assert SECRET.encode() not in pickled
     assert all(pickle.loads(pickled).read(f"public/t/{path}") for path in stored.files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=[pytest.mark.thorough, pytest.mark.spark])])
+def test_loads_and_readers_outlive_their_credentials(engine: str, db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        "CREATE TABLE large (id int PRIMARY KEY, v text)",
+        "INSERT INTO large SELECT i, repeat('x', 500) FROM generate_series(1, 10000) AS i",
+    )
+    # Other processes have all work, and small files make many requests.
+    limits = Limits(in_process_bytes=0, range_bytes=200_000, file_rows=500)
+    with start_object_store() as store:
+        # They are renewed after a second.
+        vending = Vending(store, seconds=301, accepted=6)
+        with vending.server.running():
+            named: dict[str, Any] = {"storage_options": {"aws_allow_http": "true"}, "catalog": vending.server.uri}
+            options = {**named, "format": "iceberg", "engine": engine, "load_sessions": 1, "load_rate": 0.6}
+            replicate_with(settings(db18, tmp_path, once=True, **options), Observers(), limits=limits)
+            first = min(vending.until.values())
+            assert time.time() > first
+            assert len(vending.used) > 3
+            batches = iter(logicalrep.read(tmp_path, "large", **named).batches())
+            rows = next(batches).num_rows
+            used = len(vending.used)
+            eventually(lambda: time.time() > max(vending.until.values()))
+            rows += sum(batch.num_rows for batch in batches)
+            assert (rows, len(vending.used) > used) == (10_000, True)
 
 
 def test_a_catalog_that_signs_requests_itself_is_refused(vending: Vending, tmp_path: Path) -> None:
