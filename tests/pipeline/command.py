@@ -53,11 +53,11 @@ class Command:
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def once(self) -> None:
+    def once(self, seconds: float = 240) -> None:
         self.start("--once")
         assert self._process is not None
         try:
-            code = self._process.wait(240)
+            code = self._process.wait(seconds)
         finally:
             self.kill("")
         assert code == 0, self.log()

@@ -12,8 +12,8 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
-from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.io.pyarrow import ArrowScan, pyarrow_to_schema, write_file
+from pyiceberg.table import CommitTableResponse, Table, WriteTask
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
@@ -74,8 +74,11 @@ def merge_files(catalog: Catalog, name: str, chance: random.Random) -> None:
     with table.transaction() as transaction, transaction.update_snapshot().overwrite() as overwriting:
         for task in merged:
             overwriting.delete_data_file(task.file)
-        for file in _dataframe_to_data_files(table.metadata, rows, table.io) if rows.num_rows else ():
-            overwriting.append_data_file(file)
+        if rows.num_rows:
+            schema = pyarrow_to_schema(rows.schema, table.schema().name_mapping)
+            writing = WriteTask(uuid.uuid4(), 0, schema, rows.to_batches())
+            for file in write_file(table.io, table.metadata, iter([writing])):
+                overwriting.append_data_file(file)
 
 
 def expire_all(catalog: Catalog, name: str = NAME, *, but: int = 0) -> None:

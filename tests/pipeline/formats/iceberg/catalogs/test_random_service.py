@@ -179,7 +179,7 @@ def test_a_random_service_leaves_every_row_right_for_minutes(tmp_path: Path, mon
             db.execute(f"ROLLBACK PREPARED '{gid}'")
         # A catalog that fails at the start ends the command.
         served.service.stop()
-        command.once()
+        command.once(900)
         print(served.service.counts, f"{kills} kills, {writer.seeds} and {migrations.count} transactions")
         assert served.differences(db, TABLES) == {}, command.log()
         assert served.verdicts(db) == {"equal"}
