@@ -15,7 +15,7 @@ import logicalrep
 from logicalrep.observe.observer import Observers
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import InvalidCatalogError
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import CatalogError, InvalidCatalogError
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.limits import Limits
@@ -26,6 +26,7 @@ from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.formats.iceberg.catalogs.owner_server import Fault
 from tests.pipeline.formats.iceberg.catalogs.vending import SECRET, Vending
 from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.histories import table
@@ -116,7 +117,7 @@ def test_loads_and_readers_outlive_their_credentials(engine: str, db18: Database
     limits = Limits(in_process_bytes=0, range_bytes=200_000, file_rows=500)
     with start_object_store() as store:
         # They are renewed after a second.
-        vending = Vending(store, seconds=301, accepted=6)
+        vending = Vending(store, seconds=2)
         with vending.server.running():
             named: dict[str, Any] = {"storage_options": {"aws_allow_http": "true"}, "catalog": vending.server.uri}
             options = {**named, "format": "iceberg", "engine": engine, "load_sessions": 1, "load_rate": 0.6}
@@ -130,6 +131,35 @@ def test_loads_and_readers_outlive_their_credentials(engine: str, db18: Database
             eventually(lambda: time.time() > max(vending.until.values()))
             rows += sum(batch.num_rows for batch in batches)
             assert (rows, len(vending.used) > used) == (10_000, True)
+
+
+def test_credentials_are_asked_for_once_in_half_of_their_time_and_used_until_they_expire(
+    vending: Vending, tmp_path: Path
+) -> None:
+    vending.seconds = 60
+    storage = Storage(str(tmp_path / "lake"), {"aws_allow_http": "true"})
+    tables, spec = IcebergTables.in_catalog(storage, CatalogSettings(vending.server.uri)), table(("id",), SETTINGS)
+    tables.prepare("public/t", spec)
+    new = NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24)
+    stored = tables.replace("public/t", new, None)
+    vending.used.clear()
+    for number in range(3):
+        insert(stored, 1000 + number, range(number, number + 1))
+    assert len(vending.used - {"key"}) == 1
+
+
+def test_credentials_are_used_until_they_expire_if_the_catalog_fails(vending: Vending) -> None:
+    storage = Storage("s3://lake/elsewhere", vending.store.options)
+    vending.seconds = 2
+    tables = IcebergTables.in_catalog(storage, CatalogSettings(vending.server.uri))
+    tables.prepare("public/t", table(("id",), SETTINGS))
+    provider = tables.storage.places["public/t"].storage.credentials  # type: ignore[attr-defined]
+    first = provider()
+    vending.server.trouble = lambda method, path: Fault(method, path, 503)
+    eventually(lambda: time.time() > first["expires_at"].timestamp() - 300)
+    assert provider() == first
+    with pytest.raises(CatalogError):
+        eventually(lambda: provider() != first)
 
 
 def test_a_catalog_that_signs_requests_itself_is_refused(vending: Vending, tmp_path: Path) -> None:

@@ -14,15 +14,11 @@ SECRET = "vended-secret"
 class Vending:
     """A catalog over a store, whose credentials expire within some seconds.
 
-    The store accepts them for some seconds more, or for `accepted` seconds: clients renew them five minutes before the
-    expiry that they name.
+    The store accepts them for five seconds more, as slow requests may end then.
     """
 
-    def __init__(
-        self, store: Store, profile: Profile | None = None, seconds: float = 1.0, accepted: float | None = None
-    ) -> None:
+    def __init__(self, store: Store, profile: Profile | None = None, seconds: float = 1.0) -> None:
         self.store, self.seconds, self._numbers = store, seconds, count()
-        self._accepted = seconds + 5 if accepted is None else accepted
         self.server = OwnerServer(Warehouse("s3://lake/warehouse", store.options), profile)
         self.server.vend = self._vend
         self.until: dict[str, float] = {}
@@ -35,7 +31,7 @@ class Vending:
 
     def _vend(self) -> dict[str, str]:
         key = f"vended{next(self._numbers)}"
-        self.until[key] = time.time() + self._accepted
+        self.until[key] = time.time() + self.seconds + 5
         config = {"s3.access-key-id": key, "s3.secret-access-key": SECRET, "s3.session-token": f"{SECRET}-token"}
         return expiring({**config, "s3.endpoint": self.store.url, "client.region": "us-east-1"}, self.seconds)
 

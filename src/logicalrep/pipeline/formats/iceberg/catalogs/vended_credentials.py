@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from pyiceberg.catalog import Catalog
@@ -30,7 +30,7 @@ from logicalrep.pipeline.storage.uris import is_folder
 _SHORT = 15 * 60.0
 """The seconds after which credentials are renewed that name no expiry."""
 _EARLY = 5 * 60.0
-"""The seconds before the expiry from which credentials are renewed, as the store's client does."""
+"""The seconds before the expiry from which the store's client asks for new credentials with each request."""
 _OPTIONS = {
     "s3.endpoint": "aws_endpoint",
     "s3.region": "aws_region",
@@ -53,10 +53,27 @@ class VendedCredentials:
     limits: Limits
 
     def __call__(self) -> dict[str, Any]:
-        credentials = credentials_in(_CONNECTIONS.config(self.settings, self.name, self.limits), self.uri)
+        answer = _CONNECTIONS.answer(self.settings, self.name, self.limits)
+        credentials = credentials_in(answer.config, self.uri, answer.renewal + _EARLY)
         if credentials is None:
             raise CatalogError(f"the catalog {self.settings.shown} no longer has credentials for {self.uri}")
         return credentials
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """An answer with credentials; times are in seconds since 1970."""
+
+    config: Mapping[str, str]
+    renewal: float
+    """The time from which new credentials are asked for, so that short-lived ones serve many requests to the store."""
+    expiry: float
+
+    @classmethod
+    def of(cls, config: Mapping[str, str]) -> Self:
+        current_time = time.time()
+        expiry = _expiry(config, current_time + _SHORT)
+        return cls(config, expiry - min(_EARLY, max(expiry - current_time, 0) / 2), expiry)
 
 
 @dataclass
@@ -64,20 +81,26 @@ class _Connections:
     """The connections of a process to catalogs, and the last answers about credentials."""
 
     catalogs: dict[object, Catalog] = field(default_factory=dict)
-    configs: dict[object, Mapping[str, str]] = field(default_factory=dict)
+    answers: dict[object, _Answer] = field(default_factory=dict)
     turn: Any = field(default_factory=threading.Lock)
 
-    def config(self, settings: CatalogSettings, name: tuple[str, str], limits: Limits) -> Mapping[str, str]:
+    def answer(self, settings: CatalogSettings, name: tuple[str, str], limits: Limits) -> _Answer:
         catalog_key = (settings.uri, *sorted(settings.options.items()))
         key = (catalog_key, name)
         with self.turn:
-            config = self.configs.get(key)
-            if config is None or _expiry(config, 0) < time.time() + _EARLY:
+            last = self.answers.get(key)
+            if last is not None and time.time() < last.renewal:
+                return last
+            try:
                 if catalog_key not in self.catalogs:
                     self.catalogs[catalog_key] = ask(settings, lambda: connect_rest(settings, limits))
                 catalog = self.catalogs[catalog_key]
-                config = self.configs[key] = ask(settings, lambda: catalog.load_table(name)).config
-        return config
+                self.answers[key] = _Answer.of(ask(settings, lambda: catalog.load_table(name)).config)
+            except CatalogError as error:
+                # Credentials that have not expired do until the catalog answers again.
+                if last is None or time.time() >= last.expiry or not error.may_pass:
+                    raise
+            return self.answers[key]
 
 
 _CONNECTIONS = _Connections()
@@ -97,7 +120,7 @@ def placed(
 
     Raises InvalidCatalogError if the catalog signs each request itself, or names a folder of this machine.
     """
-    has_credentials = credentials_in(config, uri) is not None
+    has_credentials = credentials_in(config, uri, 0.0) is not None
     if not has_credentials and config.get("s3.remote-signing-enabled") == "true":
         raise InvalidCatalogError(
             f"the catalog {settings.shown} signs each request to the store itself, which replicate does not support: "
@@ -138,25 +161,31 @@ def _account(uri: str) -> str:
     return (urlsplit(uri).hostname or "").partition(".")[0]
 
 
-def credentials_in(config: Mapping[str, str], uri: str) -> dict[str, Any] | None:
-    """Return the credentials in a table's configuration as obstore takes them; None without credentials."""
+def credentials_in(config: Mapping[str, str], uri: str, until: float) -> dict[str, Any] | None:
+    """Return the credentials in a table's configuration as obstore takes them; None without credentials.
+
+    Args:
+        config: the configuration in the catalog's answer.
+        uri: the location of the table.
+        until: the expiry for the store's client, in seconds since 1970.
+    """
     scheme, account = uri.partition("://")[0], _account(uri)
-    until = datetime.fromtimestamp(_expiry(config, time.time() + _SHORT), UTC)
+    expires_at = datetime.fromtimestamp(until, UTC)
     if scheme in _S3 and "s3.access-key-id" in config:
         return {
             "access_key_id": config["s3.access-key-id"],
             "secret_access_key": config["s3.secret-access-key"],
             "token": config.get("s3.session-token"),
-            "expires_at": until,
+            "expires_at": expires_at,
         }
     if scheme == "gs" and "gcs.oauth2.token" in config:
-        return {"token": config["gcs.oauth2.token"], "expires_at": until}
+        return {"token": config["gcs.oauth2.token"], "expires_at": expires_at}
     if scheme in _AZURE:
         # The name ends with the account or with its host.
         start = f"adls.sas-token.{account}"
         tokens = [value for name, value in config.items() if name == start or name.startswith(f"{start}.")]
         if tokens:
-            return {"sas_token": tokens[0], "expires_at": until}
+            return {"sas_token": tokens[0], "expires_at": expires_at}
     return None
 
 
