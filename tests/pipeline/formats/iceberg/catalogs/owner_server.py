@@ -91,6 +91,11 @@ class RefusedError(Exception):
         self.status, self.kind = status, kind
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+    """The connections that wait, where five would be few: replicate opens many tables at once."""
+
+
 @dataclass
 class _Entry:
     metadata: TableMetadata
@@ -119,7 +124,7 @@ class OwnerServer:
         self.tables: dict[tuple[str, str], _Entry] = {}
         self._staged: dict[tuple[str, str], TableMetadata] = {}
         self._turn = threading.RLock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = _Server(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.uri = f"http://127.0.0.1:{self._server.server_port}"
 
