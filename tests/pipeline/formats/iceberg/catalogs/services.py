@@ -92,13 +92,13 @@ def expire_all(catalog: Catalog, name: str = NAME, *, but: int = 0) -> None:
 
 def expire_with_files(catalog: Catalog, name: str, warehouse: Storage, *, but: int = 0) -> None:
     """Remove snapshots as `expire_all` does, and then the files that no remaining snapshot needs."""
-    before = catalog.load_table(name)
+    old_table = catalog.load_table(name)
     expire_all(catalog, name, but=but)
     after = catalog.load_table(name)
-    left = {snapshot.snapshot_id for snapshot in after.metadata.snapshots}
-    removed = [snapshot for snapshot in before.metadata.snapshots if snapshot.snapshot_id not in left]
+    current_ids = {snapshot.snapshot_id for snapshot in after.metadata.snapshots}
+    removed = [snapshot for snapshot in old_table.metadata.snapshots if snapshot.snapshot_id not in current_ids]
     needed = {path for snapshot in after.metadata.snapshots for path in _files_of(after, snapshot)}
-    for path in {path for snapshot in removed for path in _files_of(before, snapshot)} - needed:
+    for path in {path for snapshot in removed for path in _files_of(old_table, snapshot)} - needed:
         warehouse.delete(path.removeprefix(f"{warehouse.uri}/"))
 
 

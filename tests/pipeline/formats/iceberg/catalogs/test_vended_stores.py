@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -72,7 +73,9 @@ def test_a_token_of_google_is_in_the_requests_to_the_host_of_the_configuration(t
         config, uri = {"gcs.oauth2.token": "vended", "gcs.service.host": url}, "gs://lake/warehouse/t"
         to = Storage(str(tmp_path), {"allow_http": "true"})
         storage = placed(CatalogSettings("https://catalog.example.org"), ("public", "t"), uri, config, to)
-        replace(storage, credentials=lambda: credentials_in(config, uri)).write("data/x.parquet", b"x")
+        replace(storage, credentials=lambda: credentials_in(config, uri, time.time() + 3600)).write(
+            "data/x.parquet", b"x"
+        )
         assert requests == [("/lake/warehouse%2Ft%2Fdata%2Fx%2Eparquet", "Bearer vended")]
 
 
@@ -97,5 +100,5 @@ def test_credentials_are_used_where_the_catalog_could_sign_too(tmp_path: Path) -
     ],
 )
 def test_the_token_of_an_account_of_azure_is_chosen(config: dict[str, str], expected: str | None) -> None:
-    credentials = credentials_in(config, AZURE)
+    credentials = credentials_in(config, AZURE, time.time() + 3600)
     assert (credentials and credentials["sas_token"]) == expected
