@@ -80,8 +80,8 @@ class PlacedStorage(Storage):
         return storage.location(path_there).rstrip("/")
 
     def path_of(self, location: str) -> str:
-        # A place may be within another place.
-        places = ((folder, place.storage) for folder, place in self.places.items())
+        # Other threads add places meanwhile. A place may be within another place.
+        places = [(folder, place.storage) for folder, place in self.places.copy().items()]
         for folder, place in sorted(places, key=lambda entry: -len(entry[1].uri)):
             plain = location.removeprefix("file://") if place.is_local else location
             if plain == place.uri:
