@@ -285,6 +285,24 @@ class _Root:
         }
         return name
 
+    def until_constant(self, item: str, end: bytes) -> str:
+        """Add the type of an item, or of nothing before a constant, and return its name."""
+        name = _free(f"{item}_or_end", (_type(part.name) for part in self.view.parts))
+        self.types[name] = {
+            "doc": "The item; nothing before the constant that ends the list.",
+            "seq": [{"id": "item", "type": item, "if": "not is_end"}],
+            "instances": {
+                "ahead": {"pos": "_io.pos", "size": len(end), "doc": "The next bytes."},
+                "is_end": {"value": f"ahead == {_array(end)}"},
+            },
+        }
+        return name
+
+
+def _array(data: bytes) -> str:
+    """Return bytes as an expression of Kaitai Struct: `[0xff, 0xff]`."""
+    return f"[{', '.join(f'0x{byte:02x}' for byte in data)}]"
+
 
 def _leading(offset: int, code: bytes) -> str:
     return f"u{len(code)}_at_{offset}"
@@ -341,6 +359,8 @@ class _Layout:
                 return self._taken(operation)
             case Text():
                 return {"type": "strz"}
+            case Bytes(constant=constant) if constant:
+                return {"contents": [_Hex(byte) for byte in constant]}
             case Bytes(count="", size=0):
                 return {"size-eos": True}
             case Bytes():
@@ -361,6 +381,9 @@ class _Layout:
             return entry | {"repeat": "expr", "repeat-expr": repeat.count}
         if isinstance(repeat.body, Text):
             return entry | {"repeat": "until", "repeat-until": '_ == ""'}
+        if repeat.end:
+            name = self.root.until_constant(entry["type"], repeat.end)
+            return {"type": name, "repeat": "until", "repeat-until": "_.is_end"}
         return {"type": self.root.until_zero(entry["type"]), "repeat": "until", "repeat-until": "_.ahead == 0"}
 
     def _taken(self, take: Take) -> _Entry:

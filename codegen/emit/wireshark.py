@@ -242,6 +242,7 @@ class _Rows:
             case Bytes():
                 size: dict[str, Any] = {"size": operation.size} if operation.size else {}
                 size |= {"is_text": True} if operation.is_text else {}
+                size |= {"constant": operation.constant.hex()} if operation.constant else {}
                 return row | size | ({"count": operation.count} if operation.count else {})
             case Group():
                 return row | {"part": class_name(operation.part.name)}
@@ -250,7 +251,8 @@ class _Rows:
                 return row | {"cases": names}
             case Repeat():
                 body = self._row(operation.body)
-                return row | {"body": body} | ({"count": operation.count} if operation.count else {})
+                last = {"before": operation.end.hex()} if operation.end else {}
+                return row | {"body": body} | ({"count": operation.count} if operation.count else last)
             case Conditional():
                 body_rows = self.rows(operation.body)
                 ahead = {"ahead": dict.fromkeys(operation.ahead, True)} if operation.ahead else {}

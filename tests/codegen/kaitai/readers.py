@@ -149,7 +149,10 @@ def _fields(view: View, operations: Operations, values: Mapping[str, Any]) -> An
 def _value(view: View, operation: Operation, value: Any) -> Any:
     match operation:
         case Repeat(count="", body=Group()):
-            return [*({"item": _value(view, operation.body, item)} for item in value), {"zero": 0}]
+            return [
+                *({"item": _value(view, operation.body, item)} for item in value),
+                {} if operation.end else {"zero": 0},
+            ]
         case Repeat(count=""):
             return [*value, ""]
         case Repeat():

@@ -155,4 +155,5 @@ def test_the_descriptions_compile_for_the_other_languages(classes: Path) -> None
     languages = ("cpp_stl", "csharp", "go", "java", "lua", "perl", "php", "ruby")
     compile_all(classes / "ksy", classes, *languages)
     files = {language: sum(path.is_file() for path in (classes / language).rglob("*")) for language in languages}
-    assert set(files.values()) == {10, 20}  # C++ has headers too.
+    count = len([*(classes / "ksy").iterdir()])
+    assert files == dict.fromkeys(languages, count) | {"cpp_stl": 2 * count}  # C++ has headers too.

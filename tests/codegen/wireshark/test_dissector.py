@@ -211,3 +211,20 @@ def test_another_projects_protocol_has_a_dissector_too(tmp_path: Path) -> None:
     assert text.count("direction: north ('n')") == 2
     assert text.count("Weather stations, Question") == 1
     assert "Malformed" not in text
+
+
+def test_constants_end_lists_and_are_checked(tmp_path: Path) -> None:
+    for path in (ROOT / "spec" / "copy_binary").iterdir():
+        text = path.read_text().replace("protocol: ", "package: copies\nprotocol: ").replace("is: FormatFlags", "")
+        (tmp_path / path.name).write_text(text)
+    assert main(["lua", str(tmp_path / "copy.lua"), "--project", str(tmp_path)]) == 0
+    rows = "0001 00000002 6162 0001 ffffffff"
+    whole = bytes.fromhex(f"5047434f50590aff0d0a00 00000000 00000000 {rows} ffff")
+    text, broken = (
+        tshark(tmp_path / "copy.lua", pcap([("server", data)], port=9000), "-V", "-d", "tcp.port==9000,copy_binary")
+        for data in (whole, b"p" + whole[1:])
+    )
+    assert text.count("column_count: 1") == 2
+    assert "trailer: -1" in text
+    assert "Malformed" not in text
+    assert "signature: the value is not legal here at byte 0" in broken
