@@ -100,7 +100,12 @@ def description_name(view: View, sender: str) -> str:
 
 def parameters(view: View) -> tuple[SessionFact, ...]:
     """Return the session facts that are parameters of a version's descriptions, in order."""
-    named = {row.when for message in view.messages for row in message.fields}
+    named = {
+        operation.fact
+        for layout in (*view.messages, *view.parts)
+        for operation in lower(view, layout.fields)
+        if isinstance(operation, Conditional)
+    }
     named |= {fact_of(message.when) for message in view.messages}
     return tuple(fact for fact in view.protocol.session if fact.name in named)
 

@@ -240,7 +240,7 @@ class _Rows:
             case Text():
                 return row
             case Bytes():
-                size: dict[str, Any] = {"size": operation.size} if operation.size else {}
+                size: dict[str, Any] = {"fixed_size": operation.size} if operation.size else {}
                 size |= {"is_text": True} if operation.is_text else {}
                 size |= {"constant": operation.constant.hex()} if operation.constant else {}
                 return row | size | ({"count": operation.count} if operation.count else {})
@@ -265,7 +265,7 @@ class _Rows:
         if take.allowed:
             entry["allowed"] = dict.fromkeys(take.allowed, True)
         if take.refused:
-            entry["nonzero"] = True
+            entry["refuses_zero"] = True
         if take.flags:
             entry["flags"] = self.fields.flags(key, take)
         named = self.view.protocol.types.get(take.named)
