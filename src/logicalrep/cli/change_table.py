@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from logicalrep.cli.terminal import TerminalStyle
 from logicalrep.transactions.change_feed import ChangeRow
-from logicalrep.values.json_values import JsonValue
+from logicalrep_runtime.json_values import JsonValue
 from logicalrep_runtime.visible import visible
 
 _VALUE_WIDTH = 40

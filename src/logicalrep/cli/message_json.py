@@ -7,11 +7,11 @@ from typing import Any
 
 from logicalrep.transactions.table_names import TableName
 from logicalrep.transactions.tags import BINARY, UNCHANGED
-from logicalrep.values.json_values import json_value
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.v1 import TupleData
 from logicalrep_protocol.versions import AnyMessage, Message, Relation
+from logicalrep_runtime.json_values import json_value
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}

@@ -38,10 +38,10 @@ from logicalrep.transactions.transaction import (
     PreparedTransaction,
     Transaction,
 )
-from logicalrep.values.json_values import JsonValue, json_value
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_protocol.v1 import TupleData
 from logicalrep_protocol.versions import Delete, Insert, Message, Update
+from logicalrep_runtime.json_values import JsonValue, json_value
 from logicalrep_runtime.scalars import Lsn
 
 
