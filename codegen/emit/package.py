@@ -248,7 +248,9 @@ def _version_module(view: View, versions: list[tuple[str, list[Block]]]) -> str:
         previous=previous,
         inherited=inherited,
         choices=sorted((module, name) for name, module in choices.items() if module != view.module),
-        exported=sorted([*inherited, *defined, *structs.values(), "AnyMessage", "parse", "parse_from"]),
+        exported=sorted(
+            [*inherited, *defined, *structs.values(), "AnyMessage", "from_dict", "parse", "parse_from", "to_dict"]
+        ),
         formats=sorted({name for block in blocks for name in _formats(block)}),
         blocks=blocks,
         messages=[class_name(message.name) for message in view.messages],

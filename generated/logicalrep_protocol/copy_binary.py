@@ -33,6 +33,7 @@ from logicalrep_runtime.constructs import (
     Until,
     length_or_null,
 )
+from logicalrep_runtime.dictionaries import Dictionaries
 from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
@@ -44,9 +45,11 @@ __all__ = [
     "CopyFile",
     "CopyRow",
     "CopyValue",
+    "from_dict",
     "message",
     "parse",
     "parse_from",
+    "to_dict",
 ]
 
 _h = Format(">h")
@@ -227,6 +230,10 @@ _copy_file__flags, _copy_file__extension, _copy_file__rows = setters(CopyFile)
 
 AnyMessage = CopyFile
 """Any message of the copy_binary protocol."""
+
+_DICTIONARIES: Dictionaries[AnyMessage] = Dictionaries(COPY_BINARY, AnyMessage)
+to_dict = _DICTIONARIES.to_dict
+from_dict = _DICTIONARIES.from_dict
 
 message: Whole[AnyMessage] = Whole(
     Discriminated(

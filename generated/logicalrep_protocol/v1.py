@@ -41,6 +41,7 @@ from logicalrep_runtime.constructs import (
     String,
     Typed,
 )
+from logicalrep_runtime.dictionaries import Dictionaries
 from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
@@ -68,9 +69,11 @@ __all__ = [
     "Type",
     "UnchangedToast",
     "Update",
+    "from_dict",
     "message",
     "parse",
     "parse_from",
+    "to_dict",
 ]
 
 _B = Format(">B")
@@ -1120,6 +1123,10 @@ _truncate__options, _truncate__relation_ids = setters(Truncate)
 
 AnyMessage = Begin | Message | Commit | Origin | Relation | Type | Insert | Update | Delete | Truncate
 """Any message of protocol version 1."""
+
+_DICTIONARIES: Dictionaries[AnyMessage] = Dictionaries(LOGICALREP, AnyMessage)
+to_dict = _DICTIONARIES.to_dict
+from_dict = _DICTIONARIES.from_dict
 
 message: Whole[AnyMessage] = Whole(
     Tagged(

@@ -55,6 +55,7 @@ from logicalrep_runtime.constructs import (
     String,
     Typed,
 )
+from logicalrep_runtime.dictionaries import Dictionaries
 from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
@@ -91,9 +92,11 @@ __all__ = [
     "Type",
     "UnchangedToast",
     "Update",
+    "from_dict",
     "message",
     "parse",
     "parse_from",
+    "to_dict",
 ]
 
 _BBQQqI = Format(">BBQQqI")
@@ -626,6 +629,10 @@ AnyMessage = (
     | StreamPrepare
 )
 """Any message of protocol version 3."""
+
+_DICTIONARIES: Dictionaries[AnyMessage] = Dictionaries(LOGICALREP, AnyMessage)
+to_dict = _DICTIONARIES.to_dict
+from_dict = _DICTIONARIES.from_dict
 
 message: Whole[AnyMessage] = Whole(
     Tagged(

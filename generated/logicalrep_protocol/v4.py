@@ -57,6 +57,7 @@ from logicalrep_runtime.constructs import (
     IfSession,
     Typed,
 )
+from logicalrep_runtime.dictionaries import Dictionaries
 from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
@@ -93,9 +94,11 @@ __all__ = [
     "Type",
     "UnchangedToast",
     "Update",
+    "from_dict",
     "message",
     "parse",
     "parse_from",
+    "to_dict",
 ]
 
 _BII = Format(">BII")
@@ -223,6 +226,10 @@ AnyMessage = (
     | StreamPrepare
 )
 """Any message of protocol version 4."""
+
+_DICTIONARIES: Dictionaries[AnyMessage] = Dictionaries(LOGICALREP, AnyMessage)
+to_dict = _DICTIONARIES.to_dict
+from_dict = _DICTIONARIES.from_dict
 
 message: Whole[AnyMessage] = Whole(
     Tagged(

@@ -28,6 +28,7 @@ from logicalrep_runtime.constructs import (
     DataclassStruct,
     Typed,
 )
+from logicalrep_runtime.dictionaries import Dictionaries
 from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
@@ -44,9 +45,11 @@ __all__ = [
     "StandbyStatusUpdate",
     "XLogData",
     "client_message",
+    "from_dict",
     "parse",
     "parse_from",
     "server_message",
+    "to_dict",
 ]
 
 _BQQQq = Format(">BQQQq")
@@ -470,6 +473,10 @@ AnyMessage = (
     | RequestPrimaryStatusUpdate
 )
 """Any message of the walsender protocol."""
+
+_DICTIONARIES: Dictionaries[AnyMessage] = Dictionaries(WALSENDER, AnyMessage)
+to_dict = _DICTIONARIES.to_dict
+from_dict = _DICTIONARIES.from_dict
 
 server_message: Whole[AnyMessage] = Whole(
     Tagged(

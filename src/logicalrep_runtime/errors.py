@@ -80,7 +80,8 @@ class DecodeError(LogicalRepError, ValueError):
 
 
 class EncodeError(LogicalRepError, ValueError):
-    """A message that cannot be encoded. The text names the attribute, the values that fit, and the actual value.
+    """A message that cannot be encoded, or a dictionary that is not a message. The text names the attribute, the values
+    that fit, and the actual value.
 
     Example:
         >>> from logicalrep import EncodeError, Lsn, v1

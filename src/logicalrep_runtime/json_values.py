@@ -1,4 +1,4 @@
-"""Column values in JSON, in one form for all printing of messages and changes."""
+"""Bytes in JSON, in one form for all printing of messages and changes."""
 
 from __future__ import annotations
 
@@ -16,4 +16,8 @@ def json_value(value: bytes | None, encoding: str, *, binary: bool = False) -> J
             return value.decode(encoding)
         except UnicodeDecodeError:
             pass
+    return base64_value(value)
+
+
+def base64_value(value: bytes) -> dict[str, str]:
     return {"base64": base64.b64encode(value).decode("ascii")}

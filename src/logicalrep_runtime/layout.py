@@ -66,6 +66,10 @@ class MessageLayout:
     def fields(self) -> Operations:
         return tuple(flat(self.operations))
 
+    @property
+    def class_name(self) -> str:
+        return "".join(word[0].upper() + word[1:] for word in self.name.split())
+
     def reference_fields(self, version: int) -> list[str]:
         rows = (row for row in self.fields if row.since <= version and not 0 < row.until < version)
         return [row.name for row in rows if row.name in self.looks_up]

@@ -17,6 +17,7 @@ TransactionId = NewType("TransactionId", int)
 """A transaction id without its epoch, 0 to 2^32-1. It wraps around, so a larger id need not be newer."""
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
+_MICROSECONDS = re.compile(r"(-?[0-9]+) microseconds since 2000-01-01")
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """PostgreSQL's epoch, from which it counts microseconds."""
 UNIX_EPOCH = 946_684_800_000_000
@@ -75,6 +76,12 @@ class TimestampTz(int):
         if moment.tzinfo is None:
             raise ValueError(f"{moment!r} has no time zone")
         return cls((moment - EPOCH) // _MICROSECOND)
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Convert a text of `str(time)`, or another ISO 8601 text with a time zone. Raises ValueError."""
+        match = _MICROSECONDS.fullmatch(text)
+        return cls(match[1]) if match is not None else cls.from_datetime(datetime.fromisoformat(text))
 
     @property
     def datetime(self) -> datetime:

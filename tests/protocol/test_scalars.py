@@ -113,6 +113,20 @@ def test_a_time_beyond_a_datetime_keeps_its_number(number: int) -> None:
         _ = time.datetime
 
 
+@pytest.mark.parametrize("number", [0, -1, 1, 848_563_200_000_000, -63_082_281_600_000_000, 1 << 62, -(1 << 63)])
+def test_a_time_is_read_from_its_text(number: int) -> None:
+    assert TimestampTz.from_text(str(TimestampTz(number))) == number
+    assert type(TimestampTz.from_text(str(TimestampTz(number)))) is TimestampTz
+
+
+@pytest.mark.parametrize(
+    "text", ["", "now", "2000-01-01T00:00:00", "1 microseconds", "\u0661 microseconds since 2000-01-01"]
+)
+def test_another_text_is_no_time(text: str) -> None:
+    with pytest.raises(ValueError, match=r"Invalid isoformat string|no time zone"):
+        TimestampTz.from_text(text)
+
+
 def test_a_datetime_of_another_zone_is_the_same_point_in_time() -> None:
     moment = datetime(2000, 1, 1, 5, 30, tzinfo=timezone(timedelta(hours=5, minutes=30)))
     assert TimestampTz.from_datetime(moment) == 0

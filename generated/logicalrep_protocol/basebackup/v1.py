@@ -25,6 +25,7 @@ from logicalrep_runtime.constructs import (
     DataclassStruct,
     String,
 )
+from logicalrep_runtime.dictionaries import Dictionaries
 from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
@@ -38,9 +39,11 @@ __all__ = [
     "Manifest",
     "NewArchive",
     "ProgressReport",
+    "from_dict",
     "message",
     "parse",
     "parse_from",
+    "to_dict",
 ]
 
 _B = Format(">B")
@@ -232,6 +235,10 @@ class ProgressReport:
 
 AnyMessage = NewArchive | Manifest | ArchiveOrManifestData | ProgressReport
 """Any message of the basebackup protocol."""
+
+_DICTIONARIES: Dictionaries[AnyMessage] = Dictionaries(BASEBACKUP, AnyMessage)
+to_dict = _DICTIONARIES.to_dict
+from_dict = _DICTIONARIES.from_dict
 
 message: Whole[AnyMessage] = Whole(
     Tagged(

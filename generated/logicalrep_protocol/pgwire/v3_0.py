@@ -43,6 +43,7 @@ from logicalrep_runtime.constructs import (
     UntilZero,
     length_or_null,
 )
+from logicalrep_runtime.dictionaries import Dictionaries
 from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
@@ -116,9 +117,11 @@ __all__ = [
     "Terminate",
     "TransactionStatus",
     "client_message",
+    "from_dict",
     "parse",
     "parse_from",
     "server_message",
+    "to_dict",
 ]
 
 _B = Format(">B")
@@ -3446,6 +3449,10 @@ AnyMessage = (
     | EncryptionResponse
 )
 """Any message of protocol version 3.0."""
+
+_DICTIONARIES: Dictionaries[AnyMessage] = Dictionaries(PGWIRE, AnyMessage)
+to_dict = _DICTIONARIES.to_dict
+from_dict = _DICTIONARIES.from_dict
 
 server_message: Whole[AnyMessage] = Whole(
     Discriminated(

@@ -91,6 +91,7 @@ from logicalrep_runtime.constructs import (
     MessageLength,
     UntilZero,
 )
+from logicalrep_runtime.dictionaries import Dictionaries
 from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
@@ -164,9 +165,11 @@ __all__ = [
     "Terminate",
     "TransactionStatus",
     "client_message",
+    "from_dict",
     "parse",
     "parse_from",
     "server_message",
+    "to_dict",
 ]
 
 _Bii = Format(">Bii")
@@ -412,6 +415,10 @@ AnyMessage = (
     | EncryptionResponse
 )
 """Any message of protocol version 3.2."""
+
+_DICTIONARIES: Dictionaries[AnyMessage] = Dictionaries(PGWIRE, AnyMessage)
+to_dict = _DICTIONARIES.to_dict
+from_dict = _DICTIONARIES.from_dict
 
 server_message: Whole[AnyMessage] = Whole(
     Discriminated(

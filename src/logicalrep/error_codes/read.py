@@ -41,7 +41,7 @@ READ: dict[str, tuple[str, str]] = {
         "Check the version, `streaming` and `parallel`. The error names the field and the offset.",
     ),
     "ENCODE_ERROR": (
-        "A message cannot be encoded because an attribute does not fit its field.",
+        "A message cannot be encoded because an attribute does not fit its field, or a dictionary is not a message.",
         "Correct the attribute that the error names.",
     ),
     "ENCODING_UNKNOWN": (
