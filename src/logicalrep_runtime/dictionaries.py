@@ -41,7 +41,11 @@ class Dictionaries(Generic[_AnyMessage]):
         name = self._names.get(type(message))
         if name is None:
             raise EncodeError("message", "message", "a message of this version", shown(message))
-        return {"message": name, **_Writer(name, encoding).attributes(message, "")}
+        try:
+            return {"message": name, **_written(message, encoding)}
+        except _UnfitError as error:
+            path, unfit = error.args
+            raise EncodeError(name, path, "a value of the attribute's type", shown(unfit)) from None
 
     def from_dict(self, values: Mapping[str, Any], *, encoding: str = "utf-8") -> _AnyMessage:
         """Return the message of a dictionary of `to_dict`, also after `json.dumps` and `json.loads`.
@@ -78,47 +82,51 @@ def _may_be_absent(cls: Any) -> set[str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
-    message: str
-    encoding: str
+class _UnfitError(ValueError):
+    """A value that no attribute has: the path of its attribute, and the value."""
 
-    def attributes(self, owner: Any, prefix: str) -> dict[str, Any]:
-        cls: Any = type(owner)
-        may_be_absent = _may_be_absent(cls)
-        values = {name: getattr(owner, name) for name in _hints(cls)}
-        return {
-            name: self.plain(value, prefix + name)
-            for name, value in values.items()
-            if value is not None or name not in may_be_absent
-        }
 
-    def plain(self, value: Any, path: str) -> Any:
-        match value:
-            case Lsn() | TimestampTz():
-                return str(value)
-            case Enum():
-                return value.value
-            case None | bool():
-                return value
-            case str():
-                return str(value)
-            case int():
-                return int(value)
-            case bytes():
-                return self.bytes(value)
-            case tuple() | list():
-                return [self.plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
-        if is_dataclass(value) and not isinstance(value, type):
-            return self.attributes(value, f"{path}.")
-        raise EncodeError(self.message, path, "a value of the attribute's type", shown(value))
+_JSON_TYPES = {bool, int, str, NoneType}
 
-    def bytes(self, value: bytes) -> JsonValue:
-        text = json_value(value, self.encoding)
-        # Some codecs decode several byte sequences to one text.
-        if isinstance(text, str) and text.encode(self.encoding, "replace") != value:
-            return base64_value(value)
-        return text
+
+def _written(owner: Any, encoding: str) -> dict[str, Any]:
+    cls: Any = type(owner)
+    may_be_absent = _may_be_absent(cls)
+    values: dict[str, Any] = {}
+    for name in _hints(cls):
+        value = getattr(owner, name)
+        if value is None and name in may_be_absent:
+            continue
+        try:
+            values[name] = value if type(value) in _JSON_TYPES else _plain(value, encoding)
+        except _UnfitError as error:
+            path, unfit = error.args
+            raise _UnfitError(f"{name}.{path}" if path else name, unfit) from None
+    return values
+
+
+def _plain(value: Any, encoding: str) -> Any:
+    if isinstance(value, bytes):
+        return _text_of(value, encoding)
+    if isinstance(value, tuple | list):
+        return [item if type(item) in _JSON_TYPES else _plain(item, encoding) for item in value]
+    if isinstance(value, Lsn | TimestampTz):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, int):
+        return int(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _written(value, encoding)
+    raise _UnfitError("", value)
+
+
+def _text_of(value: bytes, encoding: str) -> JsonValue:
+    text = json_value(value, encoding)
+    # Some codecs decode several byte sequences to one text.
+    if isinstance(text, str) and text.encode(encoding, "replace") != value:
+        return base64_value(value)
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,8 +224,14 @@ def test_a_message_of_another_version_or_with_a_wrong_value_has_no_dictionary() 
     insert = v1.from_dict(INSERT)
     with pytest.raises(EncodeError, match=r"^message: message: expected a message of this version, found Insert"):
         v4.to_dict(insert)  # type: ignore[arg-type]
-    with pytest.raises(EncodeError, match=r"^Truncate: relation_ids\[0\]: expected .*, found 1.5$"):
+    with pytest.raises(
+        EncodeError, match=r"^Truncate: relation_ids: expected a value of the attribute's type, found 1.5$"
+    ):
         v1.to_dict(v1.Truncate(relation_ids=(1.5,)))  # type: ignore[arg-type]
+    with pytest.raises(EncodeError, match=r"^Insert: new: expected a value of the attribute's type, found <class "):
+        v1.to_dict(v1.Insert(relation_id=1, new=TupleData))  # type: ignore[arg-type]
+    with pytest.raises(EncodeError, match=r"^Insert: new.kinds: expected a value of the attribute's type, found 1.5$"):
+        v1.to_dict(v1.Insert(relation_id=1, new=TupleData(kinds=1.5, values=())))  # type: ignore[arg-type]
 
 
 def test_an_unknown_encoding_is_an_error() -> None:
