@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from enum import StrEnum
 from functools import cached_property
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 from construct import (
@@ -68,7 +69,26 @@ class DataclassStruct(TypedEntries[_Value], Struct):  # type: ignore[misc]
         self._lists = [row.name for row in self.subcons if isinstance(row.subcon, Array) and row.name != cells]
 
     def __set_name__(self, owner: type, name: str) -> None:
+        # A dataclass with slots is made twice, the second time from the attributes of the first.
+        is_first = not hasattr(self, "_class")
         self._class: type[Any] = owner
+        types = {name: str(annotation) for name, annotation in owner.__annotations__.items()}
+        texts = [
+            f"    {name}: {text}" if text else f"    {name}"
+            for name, text in self._texts().items()
+            if name in types and "ClassVar" not in types[name]
+        ]
+        if is_first and texts:
+            owner.__doc__ = "\n".join([cleandoc(owner.__doc__ or ""), "", "Attributes:", *texts])
+
+    def _texts(self) -> dict[str, str]:
+        """Return the docs of the class's attributes: at run time, Python has none of their docstrings."""
+        texts = {row.name: row.docs for row in self.subcons}
+        if self._cells:
+            structs = self._subcons[self._cells].subcon.subcon.structs
+            legend = ", ".join(f"{tag.decode()} {struct._class.__name__}" for tag, struct in structs.items())
+            texts |= {"kinds": f"One byte for each value: {legend}.", "values": texts.pop(self._cells)}
+        return texts
 
     @cached_property
     def _attributes(self) -> list[str]:

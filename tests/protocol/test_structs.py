@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+import pydoc
+import re
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import pytest
@@ -25,7 +28,7 @@ from construct import (
     this,
 )
 
-from logicalrep import Lsn, TimestampTz, v1, walsender
+from logicalrep import Lsn, TimestampTz, v1, v2, walsender
 from logicalrep_protocol import layouts
 from logicalrep_protocol.v1 import Binary, Column, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
 from logicalrep_runtime.constructs import DataclassStruct
@@ -33,6 +36,11 @@ from logicalrep_runtime.layout import ProtocolLayout
 from logicalrep_runtime.operations import Conditional, Integer, Operations, flat
 from tests.protocol.agreement import VERSIONS
 
+ATTRIBUTES = """
+Attributes:
+    xid: The id of the streamed transaction, or of the subtransaction that made the change.
+    relation_id: The table, as in its Relation.
+    new: The new row."""
 NEWEST = VERSIONS[max(VERSIONS)]
 ROW = TupleData.of(Text(b"1"), NullValue(), UnchangedToast(), Binary(b"22"))
 INSERT = NEWEST.Insert(relation_id=16387, new=ROW)
@@ -262,3 +270,20 @@ def test_errors_name_a_field_once() -> None:
         NEWEST.Insert.struct.parse(b"I")
     with pytest.raises(ConstructError, match=r"path \(parsing\) -> new -> cells -> value\n"):
         NEWEST.Insert.struct.parse(b"I\0\0\0\1N\0\1t\0\0\0\1")
+
+
+@pytest.mark.parametrize("module", [*VERSIONS.values(), walsender])
+def test_help_of_a_class_has_a_text_for_each_attribute(module: Any) -> None:
+    for name in module.__all__:
+        owner = getattr(module, name)
+        if hasattr(owner, "struct"):
+            shown = re.findall(r"^    (\w+): \S", owner.__doc__.partition("\nAttributes:\n")[2], re.MULTILINE)
+            assert sorted(shown) == sorted(field.name for field in fields(owner))
+
+
+def test_help_shows_the_attributes_before_the_methods() -> None:
+    assert inspect.getdoc(NEWEST.Insert).endswith(ATTRIBUTES)  # type: ignore[union-attr]
+    assert pydoc.render_doc(NEWEST.Insert, renderer=pydoc.plaintext).index("new: The new row.") < 900  # type: ignore[attr-defined]
+    legend = "kinds: One byte for each value: n NullValue, u UnchangedToast, t Text, b Binary."
+    assert legend in (TupleData.__doc__ or "")
+    assert "Attributes" not in (v1.Commit.build.__doc__ or "") + (v2.StreamStop.__doc__ or "")
