@@ -11,9 +11,9 @@ from codegen.model.names import class_name, snake_case
 _CLASSES = {
     "AnyChar", "AnyMessage", "Array", "Boolean", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const",
     "DataclassStruct", "DecodeError", "Decoder", "Dictionaries", "Discriminated", "EncodeError", "FixedBytes",
-    "Flags", "Format", "FormatError", "GreedyBytes", "IfPresent", "IfSession", "Literal", "MalformedError",
-    "Mapping", "MessageLength", "NoneOf", "NullableBytes", "OneOf", "OptionalChar", "PARSE", "Rebuild", "StrEnum",
-    "String", "StructChoice", "Tagged", "Typed", "Until", "UntilZero", "ValueError", "Whole",
+    "Flags", "Format", "FormatError", "GreedyBytes", "IfPresent", "IfSession", "Iterator", "Literal",
+    "MalformedError", "Mapping", "MessageLength", "NoneOf", "NullableBytes", "OneOf", "OptionalChar", "PARSE",
+    "Rebuild", "StrEnum", "String", "StructChoice", "Tagged", "Typed", "Until", "UntilZero", "ValueError", "Whole",
 }  # fmt: skip
 _ATTRIBUTES = {
     "build": "the method that writes a message",

@@ -7,7 +7,7 @@ Generated from the spec by `python -m codegen regen`; do not edit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from struct import Struct as Format
@@ -747,6 +747,19 @@ class TupleData:
     def cells(self) -> tuple[Cell, ...]:
         """The values as objects."""
         return tuple(_tuple_data_cell(kind, value) for kind, value in zip(self.kinds, self.values, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def __bool__(self) -> bool:
+        """Return True, also for a row without values: only an absent row, None, is false."""
+        return True
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.cells)
+
+    def __getitem__(self, index: int) -> Cell:
+        return _tuple_data_cell(self.kinds[index], self.values[index])
 
     @classmethod
     def of(cls, *cells: Cell) -> TupleData:

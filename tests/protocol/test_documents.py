@@ -22,6 +22,10 @@ def test_the_message_of_the_readme() -> None:
     assert check_results(example("README.md", "v4.parse("), {"__name__": "example"}) == 2
 
 
+def test_the_cells_of_a_row_on_the_page() -> None:
+    assert check_results(example(_LIBRARY, "insert.new[0]"), {"__name__": "example"}) == 3
+
+
 def test_messages_as_json_on_the_page() -> None:
     assert check_results(example(_LIBRARY, "v4.to_dict("), {"__name__": "example"}) == 2
 

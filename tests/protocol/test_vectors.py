@@ -385,6 +385,21 @@ def test_a_row_can_be_made_from_cells_and_taken_apart() -> None:
     assert TupleData.of(*MIXED.cells) == MIXED
 
 
+def test_a_row_is_indexed_and_iterated_by_its_cells() -> None:
+    assert len(MIXED) == 4
+    assert (MIXED[0], MIXED[-1]) == (Text(b"1"), Binary(b"\0\0\0\7"))
+    assert tuple(MIXED) == MIXED.cells
+    assert [cell.value for cell in MIXED if isinstance(cell, Text)] == [b"1"]
+    assert NullValue() in MIXED
+    with pytest.raises(IndexError):
+        MIXED[4]
+
+
+def test_a_row_without_values_is_true_as_only_an_absent_row_is_false() -> None:
+    empty = TupleData(kinds=b"", values=())
+    assert (len(empty), list(empty), bool(empty)) == (0, [], True)
+
+
 def test_bits_have_names() -> None:
     assert v1.Message(flags=1, message_lsn=Lsn(0), prefix="", content=b"").transactional is True
     assert v1.Message(flags=2, message_lsn=Lsn(0), prefix="", content=b"").transactional is False
