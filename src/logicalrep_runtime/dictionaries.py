@@ -60,7 +60,7 @@ class Dictionaries(Generic[_AnyMessage]):
         name = attributes.pop("message", None)
         if not isinstance(name, str) or name not in self._classes:
             raise EncodeError("message", "message", "the name of a message in this version", shown(name))
-        message: _AnyMessage = _Reader(name, encoding).instance(self._classes[name], attributes, "")
+        message: _AnyMessage = _MessageReader(name, encoding).instance(self._classes[name], attributes, "")
         return message
 
 
@@ -130,7 +130,7 @@ def _text_of(value: bytes, encoding: str) -> JsonValue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _MessageReader:
     message: str
     encoding: str
 

@@ -24,7 +24,6 @@ from tests.codegen.vector_reading import module_path
 from tests.conftest import ROOT
 from tests.protocol.agreement import VERSIONS
 from tests.protocol.strategies import ANYTHING, State, captured, envelopes, messages
-from tests.protocol.test_vectors import ENVELOPES, VECTORS
 
 INSERT: dict[str, Any] = {"message": "Insert", "relation_id": 1, "new": {"kinds": "tn", "values": ["1", None]}}
 RELATION: dict[str, Any] = {
@@ -52,17 +51,6 @@ def returns(module: Any, message: Any, encoding: str = "utf-8") -> None:
     assert json.loads(json.dumps(values)) == values
 
 
-@pytest.mark.parametrize(("last", "message"), [(last, message) for _, _, last, _, message in VECTORS.values()])
-def test_every_message_comes_back(last: int, message: Any) -> None:
-    returns(VERSIONS[last], message)
-
-
-@pytest.mark.parametrize("message", [message for _, _, message in ENVELOPES.values()])
-def test_every_envelope_comes_back(message: Any) -> None:
-    returns(walsender, message)
-
-
-@pytest.mark.slow
 def test_the_messages_of_every_protocol_come_back() -> None:
     count = 0
     for protocol in load(ROOT / "spec"):

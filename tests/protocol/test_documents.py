@@ -23,7 +23,7 @@ def test_the_message_of_the_readme() -> None:
 
 
 def test_the_cells_of_a_row_on_the_page() -> None:
-    assert check_results(example(_LIBRARY, "insert.new[0]"), {"__name__": "example"}) == 3
+    assert check_results(example(_LIBRARY, "v4.TupleData.of("), {"__name__": "example"}) == 3
 
 
 def test_messages_as_json_on_the_page() -> None:
