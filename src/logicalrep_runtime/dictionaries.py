@@ -82,7 +82,7 @@ def _may_be_absent(cls: Any) -> set[str]:
     }
 
 
-class _UnfitError(ValueError):
+class _UnfitError(TypeError):
     """A value that no attribute has: the path of its attribute, and the value."""
 
 
