@@ -100,13 +100,10 @@ def description_name(view: View, sender: str) -> str:
 
 def parameters(view: View) -> tuple[SessionFact, ...]:
     """Return the session facts that are parameters of a version's descriptions, in order."""
-    named = {
-        operation.fact
-        for layout in (*view.messages, *view.parts)
-        for operation in lower(view, layout.fields)
-        if isinstance(operation, Conditional)
-    }
-    named |= {fact_of(message.when) for message in view.messages}
+    rows = [layout.fields for layout in view.messages] + [part.fields for part in view.parts]
+    operations = [operation for fields in rows for operation in lower(view, fields)]
+    named = {fact_of(message.when) for message in view.messages}
+    named |= {operation.fact for operation in operations if isinstance(operation, Conditional)}
     return tuple(fact for fact in view.protocol.session if fact.name in named)
 
 
