@@ -28,7 +28,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.fsync = lambda fd: None
 
 # A Java that starts for a few short queries spends half its time on compiling well. This reaches programs' Javas too.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# With that option Java has room for 48 MB of compiled code, which the tests of one process fill.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
 _MARKS = {
     "spark": "spark",
