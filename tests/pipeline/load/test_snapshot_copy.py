@@ -14,9 +14,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from psycopg.errors import LockNotAvailable
 
 from logicalrep.observe.events import CopyStarted, RunEvent, WaitReported
 from logicalrep.observe.observer import Observer, Observers
+from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
@@ -286,6 +288,27 @@ def test_a_load_has_the_partitions_of_its_snapshot(db18: Database, tmp_path: Pat
     rows = server_rows(db18, "SELECT * FROM t")
     (loaded,) = load(db18, tmp_path, "t", engine=Before(lambda: db18.execute(statement)), load_sessions=1)
     assert rows_of(tmp_path, loaded) == rows
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_query_of_the_catalog_waits_long_for_a_lock(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """Neither the queries for all tables of a group, nor the queries for each table if these fail."""
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE u (id int PRIMARY KEY)")
+    db18.execute("CREATE PUBLICATION p FOR TABLE t, u")
+    timeouts: list[str] = []
+
+    def query(connection: Connection, oids: Sequence[int], *arguments: Any) -> dict[int, CatalogTable]:
+        timeouts.extend(timeout for (timeout,) in connection.execute("SHOW lock_timeout").fetchall())
+        if fails and len(oids) > 1:
+            raise LockNotAvailable
+        return query_catalog_tables(connection, oids, *arguments)
+
+    monkeypatch.setattr("logicalrep.pipeline.load.snapshot_copy.query_catalog_tables", query)
+    results = load(db18, tmp_path, "t", "u")
+    assert all(isinstance(result, CopiedTable) for result in results)
+    assert timeouts == ["5s"] * (3 if fails else 1)
 
 
 def test_a_load_locks_a_partition_at_a_time(db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import psycopg
@@ -43,6 +44,7 @@ from logicalrep.pipeline.storage.data_files import DataFile, with_columns
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_retriable, is_table_error, log_unexpected, reason_of
 from logicalrep.postgres.retries import LOCKED, Ended, Wait
+from logicalrep.postgres.server import Connection
 from logicalrep.postgres.sessions.reused_sessions import ReusedSessions
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.keys import query_tree
@@ -264,14 +266,22 @@ class SnapshotCopy:
             for future in running:
                 future.cancel()
 
+    @contextmanager
+    def _held(self, snapshot: Snapshot, sessions: ReusedSessions) -> Iterator[Connection]:
+        """Yield a session in the snapshot, whose queries do not wait long for a lock."""
+        with sessions.pair() as (connection, _):
+            # Queries for the size of a table, or for a publication's tables, wait for a session that alters one.
+            connection.execute(f"SET lock_timeout = '{self._storage.limits.lock_seconds}s'")
+            hold(connection, snapshot)
+            yield connection
+
     def _describe(
         self, snapshot: Snapshot, sessions: ReusedSessions, oids: Sequence[int]
     ) -> Mapping[int, CatalogTable] | None:
         """Return the tables of a group by their OIDs, in a few queries for all; None if a query fails: perhaps because
         of one table, whose own query fails then."""
         try:
-            with sessions.pair() as (connection, _):
-                hold(connection, snapshot)
+            with self._held(snapshot, sessions) as connection:
                 return query_catalog_tables(connection, oids, self._publications, self._settings.of)
         except Exception:
             return None
@@ -291,10 +301,7 @@ class SnapshotCopy:
         if rate is not None:
             size = min(size, int(rate * _RANGE_SECONDS) + 1)
         try:
-            with sessions.pair() as (connection, _):
-                # Queries for the size of a table, or for a publication's tables, wait for a session that alters one.
-                connection.execute(f"SET lock_timeout = '{limits.lock_seconds}s'")
-                hold(connection, snapshot)
+            with self._held(snapshot, sessions) as connection:
                 if catalog_tables is None:
                     catalog_tables = query_catalog_tables(connection, [request.oid], self._publications, settings.of)
                 catalog_table = catalog_tables.get(request.oid)
