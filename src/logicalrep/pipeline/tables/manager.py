@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -93,10 +93,8 @@ class TableManager:
 
     def is_description_due(self, lsn: Lsn) -> bool:
         """Return whether a table has a next description that is valid from an LSN on that is at or before `lsn`."""
-        phases = (table.phase for table in self._tables.values())
         return any(
-            isinstance(phase, Following) and phase.next_description is not None and phase.next_description[1] <= lsn
-            for phase in phases
+            phase.next_description is not None and phase.next_description[1] <= lsn for _, phase in self._following()
         )
 
     @property
@@ -340,8 +338,8 @@ class TableManager:
     def _stored_tables(self) -> list[tuple[Table, StoredTable]]:
         return [(table, stored) for table, phase in self._following() for stored in phase.copy.stored_tables]
 
-    def _following(self) -> list[tuple[Table, Following]]:
-        return [(table, table.phase) for table in self._tables.values() if isinstance(table.phase, Following)]
+    def _following(self) -> Iterator[tuple[Table, Following]]:
+        return ((table, table.phase) for table in self._tables.values() if isinstance(table.phase, Following))
 
     def finish(self) -> None:
         """Do all due merges, and the upkeep of tables that would open slowly, before a run with `once` ends."""
