@@ -274,28 +274,18 @@ class _Root:
         self.types[name] = {key: value for key, value in entries.items() if value}
         return name
 
-    def until_zero(self, item: str) -> str:
-        """Add the type of an item or the zero byte in its place, and return its name."""
-        name = _free(f"{item}_or_zero", (_type(part.name) for part in self.view.parts))
+    def until(self, item: str, end: bytes) -> str:
+        """Add the type of an item or of a list's end, and return its name. A zero byte belongs to the end, and a
+        constant to the next row."""
+        name = _free(f"{item}_or_{'end' if end else 'zero'}", (_type(part.name) for part in self.view.parts))
+        mark = end or bytes(1)
+        zero = [] if end else [{"id": "zero", "type": "u1", "if": "is_end"}]
         self.types[name] = {
-            "doc": "The item, or the zero byte that ends the list.",
-            "seq": [
-                {"id": "item", "type": item, "if": "ahead != 0"},
-                {"id": "zero", "type": "u1", "if": "ahead == 0"},
-            ],
-            "instances": {"ahead": {"pos": "_io.pos", "type": "u1", "doc": "The next byte."}},
-        }
-        return name
-
-    def until_constant(self, item: str, end: bytes) -> str:
-        """Add the type of an item, or of nothing before a constant, and return its name."""
-        name = _free(f"{item}_or_end", (_type(part.name) for part in self.view.parts))
-        self.types[name] = {
-            "doc": "The item; nothing before the constant that ends the list.",
-            "seq": [{"id": "item", "type": item, "if": "not is_end"}],
+            "doc": f"The item, or {'nothing before the constant' if end else 'the zero byte'} that ends the list.",
+            "seq": [{"id": "item", "type": item, "if": "not is_end"}, *zero],
             "instances": {
-                "ahead": {"pos": "_io.pos", "size": len(end), "doc": "The next bytes."},
-                "is_end": {"value": f"ahead == {_array(end)}"},
+                "ahead": {"pos": "_io.pos", "size": len(mark), "doc": "The next bytes."},
+                "is_end": {"value": f"ahead == {_array(mark)}"},
             },
         }
         return name
@@ -383,10 +373,8 @@ class _Layout:
             return entry | {"repeat": "expr", "repeat-expr": repeat.count}
         if isinstance(repeat.body, Text):
             return entry | {"repeat": "until", "repeat-until": '_ == ""'}
-        if repeat.end:
-            name = self.root.until_constant(entry["type"], repeat.end)
-            return {"type": name, "repeat": "until", "repeat-until": "_.is_end"}
-        return {"type": self.root.until_zero(entry["type"]), "repeat": "until", "repeat-until": "_.ahead == 0"}
+        name = self.root.until(entry["type"], repeat.end)
+        return {"type": name, "repeat": "until", "repeat-until": "_.is_end"}
 
     def _taken(self, take: Take) -> _Entry:
         entry: _Entry = {"type": _integer(take)}
