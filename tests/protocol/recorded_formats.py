@@ -77,8 +77,8 @@ def _record() -> Iterator[str]:
                 connection.execute("CREATE TABLESPACE apart LOCATION ''")
                 connection.execute("CREATE TABLE elsewhere (id integer) TABLESPACE apart")
                 messages = backed_up(ConnectionSettings(server.dsn), BACKUP)
-                kept = [data.hex() for data in _beginnings(list(messages))]
-                yield json.dumps({"format": "basebackup", "server": major, "data": kept})
+                beginnings = [data.hex() for data in _beginnings(list(messages))]
+                yield json.dumps({"format": "basebackup", "server": major, "data": beginnings})
 
 
 def _beginnings(messages: list[bytes]) -> Iterator[bytes]:

@@ -49,7 +49,7 @@ class LoadSummary(Observer):
 
     Each table has its own clock, from the start of its copy. The time left is the remaining rows at the sum of the
     rates of the tables in progress, as these share sessions. There is no such time while a table waits for its copy,
-    has no estimate of its rows, or has copied less than 5 % of them: the reports of others say nothing about it.
+    has no estimate of its rows, or has copied less than 5 % of them: the reports of other tables say nothing about it.
     """
 
     def __init__(self) -> None:

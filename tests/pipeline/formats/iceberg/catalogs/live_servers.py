@@ -131,8 +131,8 @@ def seaweedfs(folder: Path, *, vends: bool = True) -> Iterator[LiveCatalog]:
     }
     if vends:
         options |= {"s3.iceberg.credentialRole": _ROLE, "s3.iceberg.credentialDurationSeconds": "900"}
-    given = [f"-{name}={value}" for name, value in {**options, **ports}.items()]
-    with running([str(weed), "mini", *given], folder / "seaweedfs.log", [*ports.values()]):
+    arguments = [f"-{name}={value}" for name, value in {**options, **ports}.items()]
+    with running([str(weed), "mini", *arguments], folder / "seaweedfs.log", [*ports.values()]):
         uri = f"http://127.0.0.1:{ports['s3.port.iceberg']}"
         login = {"credential": f"{KEY}:{SECRET}", "oauth2-server-uri": f"{uri}/v1/oauth/tokens"}
         reach = {"aws_allow_http": "true"} if vends else s3_options(url)
@@ -220,8 +220,8 @@ class AzureStore:
         fields |= {"sv": "2021-08-06", "ses": ""}
         text = "\n".join([self.account, *fields.values(), ""])
         signature = hmac.new(base64.b64decode(self.key), text.encode(), "sha256").digest()
-        given = {name: value for name, value in fields.items() if value}
-        return urlencode({**given, "sig": base64.b64encode(signature).decode()})
+        parameters = {name: value for name, value in fields.items() if value}
+        return urlencode({**parameters, "sig": base64.b64encode(signature).decode()})
 
 
 @contextmanager

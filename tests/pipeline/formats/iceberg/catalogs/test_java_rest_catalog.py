@@ -27,7 +27,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from tests.conftest import ROOT
 from tests.pipeline.formats.iceberg.catalogs.live_servers import KEY, SECRET, LiveCatalog, free_ports, running
 from tests.pipeline.formats.iceberg.catalogs.tables import new_table
-from tests.pipeline.formats.iceberg.catalogs.whole_run import WholeRun
+from tests.pipeline.formats.iceberg.catalogs.whole_run import CHANGES_OF_COLUMNS, WholeRun
 from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.replicating import replicate_once
 from tests.pipeline.storage.stores import start_object_store
@@ -96,14 +96,7 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_pat
         "config": config,
     }
     times: list[datetime] = []
-    for statement in (
-        "SELECT 1",
-        "DELETE FROM lines WHERE id > 3",
-        "ALTER TABLE lines ADD COLUMN c numeric(5, 2) DEFAULT 1.5",
-        "ALTER TABLE lines RENAME COLUMN a TO name",
-        "ALTER TABLE lines DROP COLUMN b",
-        "UPDATE lines SET c = 2 WHERE id = 2",
-    ):
+    for statement in CHANGES_OF_COLUMNS:
         db18.execute(statement)
         replicate_once(db18, lake, limits=limits, history=True, **options)
         times.append(db18.value("SELECT clock_timestamp()"))

@@ -29,7 +29,7 @@ def test_tables_are_in_azure_with_tokens_of_the_catalog(db18: Database, tmp_path
         server = OwnerServer(warehouse)
 
         def vend() -> dict[str, str]:
-            # They expire within the time in which they are renewed, so that each request has a new token.
+            # Tokens of a minute, so that replicate renews them during the run.
             until = {f"adls.sas-token-expires-at-ms.{store.account}": str(int((time.time() + 60) * 1000))}
             return {f"adls.sas-token.{store.account}": store.token(60), **until}
 

@@ -128,7 +128,7 @@ def test_a_random_service_leaves_every_row_right(db18: Database, tmp_path: Path)
                 resync(db18.settings, Storage(str(served.to)), [TableName("public", CHANGED[seed])])
                 caught_up()
             served.service.stop()
-        # A table whose rows are not proven any more is loaded at the next start.
+        # replicate loads a table at the next start if the service has removed the proof of its rows.
         replicate_once(db18, served.to, limits, **options)
         assert served.service.counts["merge"] > 0
         assert served.differences(db18, CHANGED) == {}

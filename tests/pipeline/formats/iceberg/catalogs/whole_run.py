@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +20,22 @@ from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
-from tests.conftest import ROOT
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.command import Command
 from tests.pipeline.formats.iceberg.catalogs.live_servers import LiveCatalog
 from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
-_COMMAND = "import sys; from logicalrep.cli.main import main; sys.exit(main())"
+CHANGES_OF_COLUMNS = (
+    "SELECT 1",
+    "DELETE FROM lines WHERE id > 3",
+    "ALTER TABLE lines ADD COLUMN c numeric(5, 2) DEFAULT 1.5",
+    "ALTER TABLE lines RENAME COLUMN a TO name",
+    "ALTER TABLE lines DROP COLUMN b",
+    "UPDATE lines SET c = 2 WHERE id = 2",
+)
+"""The statements after each of which a run follows, of a table with the columns `id`, `a` and `b`."""
 _KILLS = 3
 
 
@@ -75,14 +82,7 @@ class WholeRun:
 
     def _follow_changes_of_columns(self) -> None:
         times: list[datetime] = []
-        for statement in (
-            "SELECT 1",
-            "DELETE FROM lines WHERE id > 3",
-            "ALTER TABLE lines ADD COLUMN c numeric(5, 2) DEFAULT 1.5",
-            "ALTER TABLE lines RENAME COLUMN a TO name",
-            "ALTER TABLE lines DROP COLUMN b",
-            "UPDATE lines SET c = 2 WHERE id = 2",
-        ):
+        for statement in CHANGES_OF_COLUMNS:
             self.db.execute(statement)
             self._replicate()
             times.append(self.db.value("SELECT clock_timestamp()"))
@@ -96,18 +96,28 @@ class WholeRun:
         assert [names[0], names[2], names[-1]] == [["id", "a", "b"], ["id", "a", "b", "c"], ["id", "name", "c"]]
 
     def _survive_kills(self) -> None:
+        options = ["--format", "iceberg", "--history", "--write-mode", "merge-on-read", "--every", "0.1"]
+        options += ["--catalog", self.live.uri]
+        for name, values in (
+            ("--catalog-option", self.live.options),
+            ("--storage-option", self.live.storage_options),
+        ):
+            options += [text for key, value in values.items() for text in (name, f"{key}={value}")]
+        command = Command(self.db, self.lake, self.lake.parent / "log", "local", options)
         for number in range(_KILLS):
-            with self._changing(1000 * (number + 1)), self._command() as process:
+            with self._changing(1000 * (number + 1)):
                 start = State.read(self.storage).lsn
-
-                def is_following(process: subprocess.Popen[bytes] = process, start: Any = start) -> bool:
-                    assert process.poll() is None, (self.lake.parent / "log").read_text(errors="replace")
-                    return State.read(self.storage).lsn > start
-
-                eventually(is_following)
-                process.send_signal(signal.SIGKILL)
+                command.start()
+                try:
+                    eventually(partial(self._is_past, start, command))
+                finally:
+                    command.kill("")
         self._replicate()
         self._check("lines", 'public."Odd #1?"')
+
+    def _is_past(self, start: Lsn, command: Command) -> bool:
+        assert command.is_alive(), command.log()
+        return State.read(self.storage).lsn > start
 
     @contextmanager
     def _changing(self, first: int) -> Iterator[None]:
@@ -131,26 +141,6 @@ class WholeRun:
         finally:
             ends.set()
             thread.join()
-
-    @contextmanager
-    def _command(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Run the command in processes of its own until it is killed."""
-        given = ["--engine", "local", "--dsn", self.db.dsn, "--to", str(self.lake), "--format", "iceberg", "--history"]
-        given += ["--write-mode", "merge-on-read", "--every", "0.1", "--catalog", self.live.uri]
-        for name, options in (
-            ("--catalog-option", self.live.options),
-            ("--storage-option", self.live.storage_options),
-        ):
-            given += [text for key, value in options.items() for text in (name, f"{key}={value}")]
-        with (self.lake.parent / "log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", _COMMAND, "replicate", *given], cwd=ROOT, stdout=log, stderr=log
-            )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
 
     def _check(self, *names: str) -> None:
         verdicts = [verdict.result for verdict in verify(self.connection, self.storage, catalog=self.catalog)]
