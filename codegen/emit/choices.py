@@ -95,5 +95,5 @@ def _constants(operations: Operations) -> Iterator[tuple[int, bytes]]:
         if not isinstance(operation, Integer):
             return
         if isinstance(operation, Constant) and not operation.is_length:
-            yield offset, operation.code.to_bytes(operation.width, operation.order, signed=operation.signed)
+            yield offset, operation.data
         offset += operation.width

@@ -103,6 +103,11 @@ class Constant(Integer):
     is_length: bool = False
     """True if the constant is also the message's length."""
 
+    @property
+    def data(self) -> bytes:
+        """The constant's bytes in a message."""
+        return self.code.to_bytes(self.width, self.order, signed=self.signed)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measure(Integer):

@@ -76,7 +76,7 @@ def _constant(operation: Operation) -> bytes:
     if isinstance(operation, Bytes):
         return operation.constant
     assert isinstance(operation, Constant)
-    return operation.code.to_bytes(operation.width, operation.order, signed=operation.signed)
+    return operation.data
 
 
 def _common(view: View, row: Field) -> dict[str, Any]:
