@@ -189,7 +189,7 @@ bench-codecs: $(BENCH_READY) ## Measure the decoders, beside other decoders and 
 bench-spark: $(BENCH_READY) ## Measure the Spark source: PARTS of open, latency, steady, rates, marginal; all by default
 	$(BIN)/python -m bench.spark $(PARTS)
 
-bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds to visible, growth, the first minute; PARTS="load tables" for some
+bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds to visible, growth, the first minute; PARTS="load idle --write" for some, as docs/explanation/figures.md has them
 	$(BIN)/python -m bench.tables $(PARTS)
 
 bench-peers: $(BENCH_READY) ## Run the same through Debezium and ours, as docs/comparison.md has it: PARTS="right --write"; see python -m bench.peers --help

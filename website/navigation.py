@@ -77,6 +77,7 @@ SECTIONS: dict[str, list[str]] = {
         "explanation/spark-modes.md",
         "explanation/costs.md",
         "explanation/performance.md",
+        "explanation/figures.md",
         "explanation/performance-of-codecs.md",
         "explanation/page-check.md",
         "explanation/architecture.md",

@@ -20,8 +20,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.pages import table, write_part
 from bench.peers import cost, debezium, right, visible
-from bench.peers.page import right_text, setting_text, setup_text, table, write_part
+from bench.peers.page import PAGE, introduction, right_text, setup_text
 from bench.peers.server import PortServer
 from bench.peers.workload import make_tables
 from bench.tables.setting import Setting
@@ -87,14 +88,14 @@ def main() -> None:
         try:
             with PortServer(find_installation(18)) as server, connect_writer(server.dsn) as connection:
                 (version,) = connection.execute("SHOW server_version").fetchone()
-                introduction = setting_text(version, engines, with_debezium=with_debezium) + left_out
+                opening = introduction(version, engines, with_debezium=with_debezium) + left_out
                 setting = Setting(server, connection, folder, options.rows, options.seconds, 0)
-                text = f"{introduction} {_PARTS[name](setting, engines, with_debezium)}".replace(" \n", "\n")
+                text = f"{opening} {_PARTS[name](setting, engines, with_debezium)}".replace(" \n", "\n")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         print(f"{text}\n", flush=True)
         if options.write:
-            write_part(name, text)
+            write_part(PAGE, name, text)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,18 +25,23 @@ class Aim:
         """Return whether a part's figure has this aim."""
         return self.part == part and all(text in figure["measured"] for text in self.measured.split("…"))
 
-    def verdict(self, figure: Mapping[str, Any]) -> str:
-        """Return the aim with its outcome, in a line."""
+    def value(self, figure: Mapping[str, Any]) -> float | None:
+        """Return the value that the aim bounds; None if the figure does not have it."""
         value = figure.get(self.figure)
-        if isinstance(value, Mapping):
-            value = value["in all"]
-        text = f"aim {self.figure} at most {self.most:,}: "
+        return value["in all"] if isinstance(value, Mapping) else value
+
+    def outcome(self, figure: Mapping[str, Any]) -> str:
+        """Return whether the aim holds, and otherwise by how much it is missed."""
+        value = self.value(figure)
         if value is None:
-            return f"{text}not measured"
-        return (
-            f"{text}holds, {value:,}"
-            if value <= self.most
-            else f"{text}missed by {value / self.most - 1:.0%}, {value:,}"
+            return "not measured"
+        return "holds" if value <= self.most else f"missed by {value / self.most - 1:.0%}"
+
+    def verdict(self, figure: Mapping[str, Any]) -> str:
+        """Return the aim with its value and outcome, in a line."""
+        value = self.value(figure)
+        return f"aim {self.figure} at most {self.most:,}: {self.outcome(figure)}" + (
+            "" if value is None else f", {value:,}"
         )
 
 
@@ -65,11 +70,9 @@ AIMS = (
 )
 
 
-def verdicts(part: str, figure: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each aim of a part's figure."""
-    for aim in AIMS:
-        if aim.is_of(part, figure):
-            yield aim.verdict(figure)
+def aims_of(part: str, figure: Mapping[str, Any]) -> list[Aim]:
+    """Return the aims of a part's figure."""
+    return [aim for aim in AIMS if aim.is_of(part, figure)]
 
 
-__all__ = ["AIMS", "Aim", "verdicts"]
+__all__ = ["AIMS", "Aim", "aims_of"]

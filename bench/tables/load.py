@@ -23,11 +23,15 @@ INSERT INTO orders SELECT i, 'customer number ' || i, 7 * i, i % 100000 / 100.0,
     FROM generate_series(1, {}) AS i
 """
 
+_SIZE = 4
+"""The rows of the tables, as a multiple of the scale."""
+
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Measure the loads, beside COPY into nothing and beside the same rows written to a Delta table from memory."""
-    setting.make("accounts", setting.scale)
-    make_orders(setting, setting.scale)
+    count = _SIZE * setting.scale
+    setting.make("accounts", count)
+    make_orders(setting, count)
     setting.connection.execute("VACUUM ANALYZE")
     for table, engine in product(("accounts", "orders"), ("spark", "local")):
         began = time.monotonic()
@@ -44,13 +48,13 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         line = next(line for line in ran.output.splitlines() if " loaded " in line)
         loaded = float(line.rpartition(" in ")[2].partition(" ")[0])
         yield {
-            "measured": f"first load of {setting.scale:,} rows of {table}, --engine {engine}",
-            "rows a second, with the start of Spark": round(setting.scale / loaded),
-            "COPY into nothing": round(setting.scale / copy),
+            "measured": f"first load of {count:,} rows of {table}, --engine {engine}",
+            "rows a second, with the start of Spark": round(count / loaded),
+            "COPY into nothing": round(count / copy),
             "COPY into nothing, times as fast": round(loaded / copy, 1),
-            "written to Delta from memory": round(setting.scale / memory),
+            "written to Delta from memory": round(count / memory),
             "seconds of the command": round(ran.seconds, 1),
-            **ran.used.figures(setting.scale, "rows"),
+            **ran.used.figures(count, "rows"),
         }
 
 
