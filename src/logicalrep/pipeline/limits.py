@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from logicalrep.transactions.frames import GATHERING_SECONDS, ROUND_SECONDS
+
 LEAST_MEMORY = 80_000_000
 """The least bytes of `Limits.within`: with less, even work below a megabyte would go to other processes."""
 _SCALED = (
@@ -37,9 +39,9 @@ class Limits:
     """The most bytes of received changes in memory; more are held in temporary files."""
     held_factor: int = 4
     """Total limit of received changes that are not taken (memory and files), as a multiple of `received_bytes`."""
-    round_seconds: float = 0.05
+    round_seconds: float = ROUND_SECONDS
     """The least seconds between two rounds of few received messages: decoding a round costs milliseconds."""
-    gathering_seconds: float = 1.0
+    gathering_seconds: float = GATHERING_SECONDS
     """The most seconds that received messages wait to be decoded with later ones, while no batch is due."""
     waiting_bytes: int = 64 << 20
     """The bytes of changes that may wait for the catalog while more are taken."""

@@ -19,6 +19,10 @@ LARGE_BATCH = 4 << 20
 
 Small batches let the producer and the consumer work at the same time; large batches need fewer calls.
 """
+ROUND_SECONDS = 0.05
+"""The least seconds between two batches of few received messages: decoding a batch costs milliseconds."""
+GATHERING_SECONDS = 1.0
+"""The most seconds that received messages wait for further ones, while nobody wants their changes."""
 
 # A message batch has at most as many rows as a record batch of Spark, so that most need no regrouping. Its size in
 # bytes is checked after each step of rows.

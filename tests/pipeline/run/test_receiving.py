@@ -19,6 +19,7 @@ from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import query_slot
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_meanwhile
+from tests.postgres.sending import wait_until_sent
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -37,16 +38,6 @@ def receiving(
     with receiver:
         receiver.wait_until_started()
         yield receiver
-
-
-def sent(db: Database) -> None:
-    """Wait until the server has sent all that has committed."""
-    head = query_wal_head(db.connection)
-    query = f"""
-        SELECT bool_and(sent_lsn >= '{head}') FROM pg_replication_slots JOIN pg_stat_replication ON pid = active_pid
-        WHERE database = current_database()
-    """
-    eventually(lambda: db.value(query) is True)
 
 
 def taken(db: Database, receiver: ChangeReceiver) -> dict[int, TableChanges]:
@@ -75,14 +66,14 @@ def test_small_transactions_wait_until_changes_are_wanted(db: Database) -> None:
     with receiving(db) as receiver:
         for number in range(5):
             db.execute(f"INSERT INTO t VALUES ({number})")
-        sent(db)
+        wait_until_sent(db)
         assert not receiver.wait(0.2)
         (changes,) = taken(db, receiver).values()
         assert changes.num_rows == 5
         # After `take` the next changes are gathered again.
         receiver.take()
         db.execute("INSERT INTO t VALUES (5)")
-        sent(db)
+        wait_until_sent(db)
         assert not receiver.wait(0.2)
         (changes,) = taken(db, receiver).values()
         assert changes.num_rows == 1
@@ -97,7 +88,7 @@ def test_messages_wait_at_most_for_a_while(db: Database) -> None:
 def test_gathered_bytes_count_as_received_ones(db: Database) -> None:
     with receiving(db, replace(ENDLESS, received_bytes=10_000)) as receiver:
         db.execute("INSERT INTO t VALUES (1, repeat('x', 4000))")
-        sent(db)
+        wait_until_sent(db)
         assert not receiver.wait(0.2)
         db.execute("INSERT INTO t VALUES (2, repeat('x', 4000))", "INSERT INTO t VALUES (3, repeat('x', 4000))")
         assert receiver.wait(60)
@@ -109,7 +100,7 @@ def test_a_receiver_stops_while_it_gathers(db: Database) -> None:
     confirmed = query_slot(db.connection, "s").confirmed.lsn
     with receiving(db) as receiver:
         db.execute("INSERT INTO t VALUES (1)")
-        sent(db)
+        wait_until_sent(db)
         receiver.stop()
         slot = query_slot(db.connection, "s")
         # Nobody has stored the change.
@@ -122,7 +113,7 @@ def test_a_receiver_stops_while_it_gathers(db: Database) -> None:
 def test_a_new_session_does_not_wait_for_the_end_of_gathering(db: Database) -> None:
     with receiving(db) as receiver:
         db.execute("INSERT INTO t VALUES (1)")
-        sent(db)
+        wait_until_sent(db)
         confirmed = query_slot(db.connection, "s").confirmed.lsn
         receiver.restart_session(confirmed)
         receiver.acknowledge(confirmed)
@@ -133,7 +124,7 @@ def test_a_new_session_does_not_wait_for_the_end_of_gathering(db: Database) -> N
 def test_gathered_messages_come_again_after_the_connection_broke(db: Database) -> None:
     with receiving(db) as receiver:
         db.execute("INSERT INTO t VALUES (1)")
-        sent(db)
+        wait_until_sent(db)
         db.execute("SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots WHERE slot_name = 's'")
         db.execute("INSERT INTO t VALUES (2)")
         (changes,) = taken(db, receiver).values()
@@ -173,7 +164,7 @@ def test_a_round_has_the_same_changes_as_many_small_ones(db: Database) -> None:
         for statement in statements:
             for part in statement.split("; "):
                 db.execute(part)
-        sent(db)
+        wait_until_sent(db)
         assert not gathered.has_changes
         expected, actual = taken(db, small), taken(db, gathered)
         assert actual.keys() == expected.keys()

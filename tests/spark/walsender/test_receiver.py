@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 
@@ -10,12 +11,15 @@ import pytest
 from logicalrep import Lsn
 from logicalrep.postgres.server import newest_protocol, query_wal_head
 from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import ReadLimits
 from logicalrep.spark.walsender.backlog import Backlog
 from logicalrep.spark.walsender.receiver import SpoolReceiver
+from tests.postgres.sending import wait_until_sent
 from tests.postgres.servers import Database
+from tests.waiting import eventually
 
 FAR = Lsn(1 << 62)
 
@@ -58,14 +62,14 @@ def test_a_transaction_whose_position_is_not_known_yet(backlog: Backlog) -> None
 
 @pytest.fixture
 def receiver(db18: Database) -> Iterator[SpoolReceiver]:
-    """Yield a receiver that has received three transactions of ten rows each."""
+    """Yield a receiver that has received three transactions of ten rows each; further ones wait until Spark does."""
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db18.connection, "s")
     for _ in range(3):
         _insert_ten_rows(db18)
     options = read_options({"dsn": db18.dsn, "slot": "s", "publication": "p"})
     plugin = options.plugin_options(newest_protocol(db18.connection))
-    receiver = SpoolReceiver(options, plugin, feed_schema(), None)
+    receiver = SpoolReceiver(options, plugin, feed_schema(), None, gathering_seconds=math.inf)
     try:
         assert receiver.wait(Lsn(0), 60, FAR, ReadLimits(30))
         yield receiver
@@ -102,3 +106,39 @@ def test_a_batch_waits_for_a_time_at_most(receiver: SpoolReceiver) -> None:
     began = time.monotonic()
     assert not receiver.wait(Lsn(0), 0.2, FAR, ReadLimits(31))
     assert time.monotonic() - began >= 0.2
+
+
+@pytest.fixture
+def gathering(receiver: SpoolReceiver, db18: Database) -> SpoolReceiver:
+    """Return the receiver while ten more rows that the server has sent wait for further ones."""
+    wait_until_sent(db18)
+    last, _ = receiver.end_after(Lsn(0), ReadLimits())
+    receiver.wait(last, 0)
+    _insert_ten_rows(db18)
+    wait_until_sent(db18)
+    return receiver
+
+
+def test_messages_wait_for_further_ones_while_spark_is_busy(gathering: SpoolReceiver, db18: Database) -> None:
+    last, _ = gathering.end_after(Lsn(0), ReadLimits())
+    _insert_ten_rows(db18)
+    wait_until_sent(db18)
+    assert gathering.counts(Lsn(0), FAR).changes == 30
+    assert gathering.wait(last, 60)
+    assert gathering.counts(last, FAR).changes == 20
+
+
+def test_a_planned_batch_is_received_while_messages_wait(gathering: SpoolReceiver, db18: Database) -> None:
+    assert gathering.partitions(Lsn(0), query_wal_head(db18.connection), lambda decision: True)
+    assert gathering.counts(Lsn(0), FAR).changes == 40
+
+
+def test_a_commit_is_acknowledged_while_messages_wait(gathering: SpoolReceiver, db18: Database) -> None:
+    last, _ = gathering.end_after(Lsn(0), ReadLimits(10))
+    gathering.commit(last)
+    eventually(lambda: query_slot(db18.connection, "s").confirmed.lsn == last)
+
+
+def test_a_receiver_stops_while_messages_wait(gathering: SpoolReceiver, db18: Database) -> None:
+    gathering.stop()
+    assert query_slot(db18.connection, "s").active_pid is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,11 +43,7 @@ class Changes:
 
 
 class ChangeReceiver(SlotReceiver):
-    """A receiver that runs ahead of the batches up to its limit; a single transaction may exceed it.
-
-    Decoding a round costs milliseconds, however few messages it has. So messages wait for further ones, in one round,
-    until changes are wanted.
-    """
+    """A receiver that runs ahead of the batches up to its limit; a single transaction may exceed it."""
 
     def __init__(
         self,
@@ -75,8 +70,9 @@ class ChangeReceiver(SlotReceiver):
                 acknowledged=state.lsn,
                 history=state.history,
                 is_new_slot=not state.lsn,
-                gathers_until=self._gathers_until,
             ),
+            round_seconds=limits.round_seconds,
+            gathering_seconds=limits.gathering_seconds,
         )
         self._limits = limits
         self._decoder = ChangeDecoder()
@@ -86,8 +82,6 @@ class ChangeReceiver(SlotReceiver):
         self._position = Lsn(0)
         self._acknowledged = state.lsn
         self._begins_after: Lsn | None = None
-        # The time from which changes are wanted, and the end of the last round with changes, both of time.monotonic.
-        self._wanted_at = self._round_at = 0.0
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -95,10 +89,6 @@ class ChangeReceiver(SlotReceiver):
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
-
-    def want(self, at: float) -> None:
-        """Say from which time of `time.monotonic` on changes are wanted; until then, messages are gathered."""
-        self._wanted_at = at
 
     def wait(self, seconds: float) -> bool:
         """Wait for changes; return whether there are some. Raises the error that ended the thread."""
@@ -126,7 +116,7 @@ class ChangeReceiver(SlotReceiver):
 
         Raises the error that ended the thread.
         """
-        self._wanted_at = math.inf
+        self.want(math.inf)
         with self._changed:
             self._check()
             taken, self._whole = self._whole, RowBuffer()
@@ -159,13 +149,9 @@ class ChangeReceiver(SlotReceiver):
 
     # In the thread
 
-    def _gathers_until(self, size: int, began: float) -> float:
+    def _may_gather(self, size: int) -> bool:
         # `restart_session` waits for the end of a round.
-        is_full = self._size + size >= self._limits.received_bytes
-        if self._stopping or self.is_renewal_pending or is_full:
-            return 0.0
-        wanted_at = max(self._wanted_at, self._round_at + self._limits.round_seconds)
-        return min(wanted_at, began + self._limits.gathering_seconds)
+        return not self.is_renewal_pending and self._size + size < self._limits.received_bytes
 
     def _take(self, transactions: WholeTransactions) -> None:
         for changes in self.traffic.time_decoding(self._decoder.changes(transactions)):
@@ -173,7 +159,6 @@ class ChangeReceiver(SlotReceiver):
                 self._open.add(changes, in_memory=self._size < self._limits.received_bytes)
             self.replication.report_in_time()
         self._finish()
-        self._round_at = time.monotonic()
 
     def _decide(self, decision: Decision) -> None:
         if decision.error is not None:

@@ -12,7 +12,7 @@ from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.postgres.sessions.replication import Replication, Traffic
 from logicalrep.postgres.timelines import Timeline
 from logicalrep.transactions.assembler import Assembler
-from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.frames import GATHERING_SECONDS, ROUND_SECONDS
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
@@ -22,14 +22,34 @@ class SlotReceiver(ABC):
 
     A subclass stores transactions in methods that the thread calls: `_take`, `_decide` and `_end_round`. The condition
     `_changed` guards the data that the thread shares with its users, and is notified of each change.
+
+    Decoding a round costs milliseconds, however few messages it has. So messages wait for further ones, in one round,
+    until changes are wanted.
     """
 
     def __init__(
-        self, intake: BatchIntake, assembler: Assembler, connect: Callable[[Intake[WholeTransactions]], Replication]
+        self,
+        intake: BatchIntake,
+        assembler: Assembler,
+        connect: Callable[..., Replication],
+        *,
+        round_seconds: float = ROUND_SECONDS,
+        gathering_seconds: float = GATHERING_SECONDS,
     ) -> None:
-        """The subclass starts `_thread`, which closes the assembler at its end."""
+        """The subclass starts `_thread`, which closes the assembler at its end.
+
+        Args:
+            intake: gets the messages of each round.
+            assembler: the intake's.
+            connect: makes the replication from the intake and its `gathers_until`.
+            round_seconds: the least seconds between two rounds of few messages.
+            gathering_seconds: the most seconds that messages wait while changes are not wanted.
+        """
         self._assembler = assembler
-        self.replication = connect(intake)
+        self._round_seconds, self._gathering_seconds = round_seconds, gathering_seconds
+        # The time from which changes are wanted, and the end of the last round with changes, both of time.monotonic.
+        self._wanted_at = self._round_at = 0.0
+        self.replication = connect(intake, gathers_until=self._gathers_until)
         self._changed = threading.Condition()
         self._stopping = False
         self.error: BaseException | None = None
@@ -50,6 +70,10 @@ class SlotReceiver(ABC):
     def received(self) -> Lsn:
         """The last position that the server reported; it may be after the last received transaction."""
         return self.replication.received
+
+    def want(self, at: float) -> None:
+        """Say from which time of `time.monotonic` on changes are wanted; until then, messages are gathered."""
+        self._wanted_at = at
 
     def wait_until_started(self) -> Lsn:
         """Wait until the first session starts; return the slot's position. Raises the error that ended the thread."""
@@ -102,6 +126,16 @@ class SlotReceiver(ABC):
     def _has_room(self) -> bool:
         """Return whether more transactions can be stored; called with the lock."""
 
+    @abstractmethod
+    def _may_gather(self, size: int) -> bool:
+        """Return whether received messages of so many bytes may wait for further ones."""
+
+    def _gathers_until(self, size: int, began: float) -> float:
+        if self._stopping or not self._may_gather(size):
+            return 0.0
+        wanted_at = max(self._wanted_at, self._round_at + self._round_seconds)
+        return min(wanted_at, began + self._gathering_seconds)
+
     def _is_over(self) -> bool:
         return self._stopping
 
@@ -125,6 +159,7 @@ class SlotReceiver(ABC):
                 else:
                     assert isinstance(event, WholeTransactions)
                     self._take(event)
+                    self._round_at = time.monotonic()
             self._end_round()
 
     def _wait_for_room(self) -> None:

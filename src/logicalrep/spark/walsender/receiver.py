@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +29,7 @@ from logicalrep.spark.walsender.spool import Spool
 from logicalrep.spark.walsender.spool_folders import default_folder
 from logicalrep.spark.walsender.stored_rows import MOST_IN_MEMORY, RowsInMemory
 from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.frames import GATHERING_SECONDS
 from logicalrep.transactions.resume_token import ResumeToken
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
@@ -52,6 +54,8 @@ class SpoolReceiver(SlotReceiver):
         schema: StructType,
         start: Lsn | None,
         traffic: Traffic | None = None,
+        *,
+        gathering_seconds: float = GATHERING_SECONDS,
     ) -> None:
         """Start the thread. Spark has all commits before `start`, which are left out; None: unknown."""
         self.start = start
@@ -77,7 +81,7 @@ class SpoolReceiver(SlotReceiver):
         )
         assembler = Assembler(after=after, memory_limit=options.memory_limit, directory=folder)
         self._committing = Committing(form, assembler)
-        super().__init__(self._committing.intake, assembler, connect)
+        super().__init__(self._committing.intake, assembler, connect, gathering_seconds=gathering_seconds)
         self._progress = ReceiverState()
         self._backlog = Backlog()
         # The commits of prepared transactions whose changes were not sent.
@@ -133,8 +137,13 @@ class SpoolReceiver(SlotReceiver):
             has_all = until is not None and self.position >= until
             return self.is_full or self.has_left_slot or self._backlog.has(after, enough) or has_all
 
-        with self._changed:
-            return self._await(is_enough, seconds)
+        self.want(0.0)
+        try:
+            with self._changed:
+                return self._await(is_enough, seconds)
+        finally:
+            # Spark is busy until it waits again.
+            self.want(math.inf)
 
     @property
     def is_full(self) -> bool:
@@ -180,6 +189,10 @@ class SpoolReceiver(SlotReceiver):
 
     def _is_over(self) -> bool:
         return self._stopping or self._is_too_large
+
+    def _may_gather(self, size: int) -> bool:
+        # A commit is acknowledged, and a planned batch received, at the end of a round.
+        return self._committed <= self._progress.acknowledged and self.position >= self._needed
 
     def _end_round(self) -> None:
         # Repeated when idle: a crashed server has lost the position, and prepared transactions delay it.
