@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.contracts.modules import MODULES, imported_names, imports_of
 
-FOLDERS = ("tests", "bench", "codegen", "website", "examples")
+FOLDERS = ("tests", "bench", "conformance", "codegen", "website", "examples")
 
 
 def _imported_tests(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("src", "codegen", "bench", "tests")
+FOLDERS = ("src", "codegen", "bench", "conformance", "tests")
 
 PRONOUNS = {
     "again", "before", "each", "found", "gone", "its", "known", "later", "left", "made", "now", "one", "others", "said",

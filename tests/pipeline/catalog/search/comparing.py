@@ -10,12 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from conformance.histories.subjects_masks import SECRET
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.search.stored import Row, Stored, Version
 
 MASK_KEY = "a key of sixteen characters or more"
-SECRET = "secret"
-"""The beginning of each value that is not to be at the destination in clear."""
 
 
 @dataclass(frozen=True)
@@ -194,4 +193,4 @@ def _replay(rows: dict[Any, Row], old: Row | None, change: Row, key: Sequence[st
         rows[tuple(row[name] for name in key)] = row
 
 
-__all__ = ["MASK_KEY", "SECRET", "Expected", "difference", "in_clear", "masked"]
+__all__ = ["MASK_KEY", "Expected", "difference", "in_clear", "masked"]

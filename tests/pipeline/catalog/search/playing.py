@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import count, groupby
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,8 +16,10 @@ from unittest import mock
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.pq import TransactionStatus
 
+from conformance.histories.generating import History
+from conformance.histories.statements import Part, Players, interleaved, setup_statements
+from conformance.histories.subjects_masks import stops
 from logicalrep.observe.events import LoadsNeeded, RunEvent, TableStopped
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog as catalogs
@@ -33,11 +35,8 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.search.comparing import MASK_KEY, Expected, difference, in_clear, masked
-from tests.pipeline.catalog.search.generating import History
 from tests.pipeline.catalog.search.owning import OwningCatalog, owning_catalog
 from tests.pipeline.catalog.search.stored import Stored
-from tests.pipeline.catalog.search.subjects import Statement
-from tests.pipeline.catalog.search.subjects_masks import stops
 from tests.pipeline.comparison import query_rows
 from tests.pipeline.index.small_indexes import index_small_tables
 from tests.pipeline.kills import Killed, Kills
@@ -165,7 +164,7 @@ class _Play:
         self._schedule = schedule
         self._folder = folder
         self._database = database
-        self._players = players
+        self._writer, self._players = players[0], Players(players)
         self._chance = random.Random(f"{schedule.seed}/play")
         self._watched = _Watched()
         masks = {f"{history.name}.{table}": mask for history in histories for table, mask in history.masks.items()}
@@ -190,7 +189,7 @@ class _Play:
         replicate_once(self._database, self._folder, limits=LIMITS, **self._options)
         moments = self._schedule.moments()
         for number, moment in enumerate(moments):
-            statements = self._interleaved(number)
+            statements = interleaved(self._histories, number, self._chance)
             with ExitStack() as stack:
                 if "too early" in moment:
                     stack.enter_context(_early_refreshes(self._database.dsn, self._chance.randint(1, 4)))
@@ -205,55 +204,30 @@ class _Play:
             self._compare(number)
         for schema, reason in self._watched.reasons:
             self._outcome.loads.setdefault(schema.removesuffix("_b"), []).append(reason)
+        self._outcome.statements, self._outcome.refused = self._players.statements, self._players.refused
         return self._outcome
 
     def _set_up(self) -> None:
-        player, is_ours = self._players[0], self._schedule.is_ours
+        player, is_ours = self._writer, self._schedule.is_ours
         if not is_ours:
             player.execute("CREATE PUBLICATION p WITH (publish_via_partition_root = true)")
         for history in self._histories:
-            texts = [
-                f"CREATE SCHEMA {history.name}",
-                f"CREATE SCHEMA {history.name}_b",
-                f"SET search_path = {history.name}",
-            ]
-            texts += history.setup
+            texts = setup_statements(history)
             texts += [f"ALTER PUBLICATION p ADD TABLE {entry}" for entry in history.entries if not is_ours]
-            player.execute("; ".join(texts).replace("{schema}", history.name).encode())
+            player.execute("; ".join(texts).encode())
 
     # Statements
 
-    def _interleaved(self, phase: int) -> list[tuple[str, list[Statement]]]:
-        """Return the statements of all histories in a phase, in a random order; each transaction's statements stay together."""
-        queues = [
-            [(history.name, list(part)) for _, part in groupby(history.phases[phase], lambda statement: statement.step)]
-            for history in self._histories
-        ]
-        order = [number for number, queue in enumerate(queues) for _ in queue]
-        self._chance.shuffle(order)
-        steps = [iter(queue) for queue in queues]
-        return [next(steps[number]) for number in order]
-
-    def _play(self, parts: Sequence[tuple[str, list[Statement]]]) -> None:
+    def _play(self, parts: Sequence[Part]) -> None:
         publication = self._chance.randrange(len(parts) + 1) if self._schedule.changes_publication and parts else None
-        for number, (schema, statements) in enumerate(parts):
+        for number, part in enumerate(parts):
             if number == publication:
                 self._change_publication()
-            for player in self._players if any(statement.session for statement in statements) else self._players[:1]:
-                player.execute(f"SET search_path = {schema}".encode())
-            for text, session, _ in statements:
-                self._outcome.statements += 1
-                try:
-                    self._players[session].execute(text.replace("{schema}", schema).encode())
-                except psycopg.Error:
-                    self._outcome.refused += 1
-            for player in self._players:
-                if player.info.transaction_status != TransactionStatus.IDLE:
-                    player.execute("ROLLBACK")
+            self._players.play(part)
 
     def _change_publication(self) -> None:
         """Change what the publication sends, and change it back; or drop it and make it again."""
-        player, kind = self._players[0], self._chance.randrange(3)
+        player, kind = self._writer, self._chance.randrange(3)
         player.execute("SET search_path = ''")
         if kind == 2:
             entries = player.execute(
@@ -303,7 +277,7 @@ class _Play:
                 with suppress(Killed):
                     self._run_once()
 
-    def _run_meanwhile(self, parts: Sequence[tuple[str, list[Statement]]]) -> None:
+    def _run_meanwhile(self, parts: Sequence[Part]) -> None:
         refreshes, stop, query = count(1), threading.Event(), Catalog.query_tables
         seen, errors = [0], []
 
@@ -341,7 +315,7 @@ class _Play:
             thread.start()
             try:
                 self._play(parts)
-                end, refresh_count = query_wal_head(self._players[0]), seen[0] + 1
+                end, refresh_count = query_wal_head(self._writer), seen[0] + 1
                 eventually(is_up_to_date)
             finally:
                 stop.set()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.pipeline.catalog.search.generating import History, history
+from conformance.histories.generating import History, history
 from tests.pipeline.catalog.search.playing import Outcome, Schedule, play
 from tests.pipeline.catalog.search.shrinking import shrunk
 

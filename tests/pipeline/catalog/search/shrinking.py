@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tests.pipeline.catalog.search.generating import History
-from tests.pipeline.catalog.search.subjects import Statement
+from conformance.histories.generating import History
+from conformance.histories.subjects import Statement
 
 _AT_ONCE = 40
 

@@ -17,9 +17,9 @@ from itertools import count
 
 import pytest
 
+from conformance.histories.generating import History
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.schema_changes import TEXTS
-from tests.pipeline.catalog.search.generating import History
 from tests.pipeline.catalog.search.mutations import MUTATIONS
 from tests.pipeline.catalog.search.playing import DOWN, Outcome, Schedule
 from tests.pipeline.catalog.search.searching import AT_ONCE, histories, outcome, shortened

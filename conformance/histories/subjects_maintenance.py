@@ -1,11 +1,11 @@
-"""What may happen to tables that a publication does not name, beside schema changes: upkeep, and leaving for a while."""
+"""What may happen to tables that a publication does not name, beside schema changes: upkeep, and pauses outside it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tests.pipeline.catalog.search.subjects import Action, Context, Subject
+from conformance.histories.subjects import Action, Context, Subject
 
 _WIDE, _NARROW, _ROOT, _LEAF = (f"{{schema}}_b.{name}" for name in ("wide", "narrow", "root", "leaf"))
 

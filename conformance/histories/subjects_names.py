@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tests.pipeline.catalog.search.subjects import Action, Context, Subject
+from conformance.histories.subjects import Action, Context, Subject
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tests.pipeline.catalog.search.subjects import Action, Context, Subject
+from conformance.histories.subjects import Action, Context, Subject
 
 
 @dataclass
@@ -92,9 +92,8 @@ class Parts(Subject):
     def _update(self, context: Context, table: str) -> list[str]:
         if not self.columns:
             return [f"UPDATE {table} SET id = id + 10 WHERE id < 5"]
-        return [
-            f"UPDATE {table} SET {context.chance.choice(self.columns)} = {context.chance.randrange(99)} WHERE id % 2 = 1"
-        ]
+        change = f"{context.chance.choice(self.columns)} = {context.chance.randrange(99)}"
+        return [f"UPDATE {table} SET {change} WHERE id % 2 = 1"]
 
     def _alter(self, context: Context) -> list[str]:
         name = context.chance.choice(["a", "b"])

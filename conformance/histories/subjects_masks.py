@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tests.pipeline.catalog.search.comparing import SECRET
-from tests.pipeline.catalog.search.subjects import Action, Context, Statement, Subject
+from conformance.histories.subjects import Action, Context, Statement, Subject
+
+SECRET = "secret"
+"""The beginning of each value that is not to be at the destination in clear."""
 
 
 @dataclass
@@ -16,8 +18,8 @@ class Masked(Subject):
 
     columns: list[str] = field(default_factory=lambda: ["a"])
     is_exchanged: bool = False
-    """Whether columns in clear and masked ones have exchanged their names; once they have theirs again, what was written
-    meanwhile under a masked name is in clear, on the server too."""
+    """Whether a column in clear and a masked column have exchanged their names. After they exchange them back, values
+    that were written meanwhile under a masked name are in clear, on the server too."""
     protected: ClassVar[tuple[str, ...]] = ("h", "z", "o")
     masks: ClassVar[dict[str, object]] = {"masked": {"h": "hashed", "z": "nulled"}, "left_out": ["o"]}
     published: ClassVar[tuple[str, ...]] = ("m",)
@@ -80,4 +82,4 @@ def stops(phases: Sequence[Sequence[Statement]]) -> bool:
     )
 
 
-__all__ = ["Masked", "stops"]
+__all__ = ["SECRET", "Masked", "stops"]

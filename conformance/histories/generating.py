@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from tests.pipeline.catalog.search.subjects import Columns, Context, Plain, Statement, Subject
-from tests.pipeline.catalog.search.subjects_keys import Keys
-from tests.pipeline.catalog.search.subjects_maintenance import Maintenance
-from tests.pipeline.catalog.search.subjects_masks import Masked
-from tests.pipeline.catalog.search.subjects_names import Entries, Swaps
-from tests.pipeline.catalog.search.subjects_parts import Parts
-from tests.pipeline.catalog.search.subjects_types import Types
+from conformance.histories.subjects import Columns, Context, Plain, Statement, Subject
+from conformance.histories.subjects_keys import Keys
+from conformance.histories.subjects_maintenance import Maintenance
+from conformance.histories.subjects_masks import Masked
+from conformance.histories.subjects_names import Entries, Swaps
+from conformance.histories.subjects_parts import Parts
+from conformance.histories.subjects_types import Types
 
 SUBJECTS: dict[type[Subject], int] = {
     Columns: 8,
@@ -38,7 +38,7 @@ _INSERTED = re.compile(r"INSERT INTO \w+ \(id\b.* VALUES \((\d{3,})")
 
 @dataclass(frozen=True)
 class History:
-    """Statements in a schema of their own, which stands as `{schema}` in them; those that the server refuses may stay."""
+    """Statements in a schema of their own, `{schema}` in the statements; the server may refuse some statements."""
 
     name: str
     """The schema's name."""
