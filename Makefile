@@ -19,7 +19,7 @@ export SERVER
 VERSIONS ?= 4.0 4.1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions tshark lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff spec-review build wheels clean
+.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions tshark lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables conformance reference docs diagrams recording spec-diff spec-review build wheels clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -192,8 +192,8 @@ bench-spark: $(BENCH_READY) ## Measure the Spark source: PARTS of open, latency,
 bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds to visible, growth, the first minute; PARTS="load idle --write" for some, as docs/explanation/figures.md has them
 	$(BIN)/python -m bench.tables $(PARTS)
 
-bench-peers: $(BENCH_READY) ## Run the same through Debezium and ours, as docs/comparison.md has it: PARTS="right --write"; see python -m bench.peers --help
-	$(BIN)/python -m bench.peers $(PARTS)
+conformance: $(BENCH_READY) ## Run tools through the conformance kit: PARTS="cases schema", PARTS="--write" for docs/conformance.md; see python -m conformance --help
+	$(BIN)/python -m conformance $(PARTS)
 
 reference: $(READY) ## Write the reference, a static site, to build/reference
 	$(BIN)/python -m codegen reference

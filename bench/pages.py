@@ -24,12 +24,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def setting_text(server: str, *programs: str) -> str:
     """Return the sentence that dates a measurement: versions, processors, and the load before it began.
 
-    `server` is PostgreSQL's version; `programs` are the names and versions of further programs.
+    `server` is PostgreSQL's version; `programs` are the names and versions of further programs, once or several times.
     """
     logicalrep = f"logicalrep {importlib.metadata.version('logicalrep')}"
-    versions = ", ".join([logicalrep, f"PostgreSQL {server}", f"Python {platform.python_version()}", *programs])
+    versions = dict.fromkeys([logicalrep, f"PostgreSQL {server}", f"Python {platform.python_version()}", *programs])
     return (
-        f"Measured on {date.today().isoformat()} with {versions}; {os.cpu_count()} processors"
+        f"Measured on {date.today().isoformat()} with {', '.join(versions)}; {os.cpu_count()} processors"
         f"{_processor_model()}, load {os.getloadavg()[0]:.1f} at the start."
     )
 

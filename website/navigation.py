@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 SECTIONS: dict[str, list[str]] = {
-    "Overview": ["index.md", "comparison.md", "changelog.md"],
+    "Overview": ["index.md", "conformance.md", "changelog.md"],
     "Tutorial": ["tutorial.md"],
     "How-to": [
         "how-to/installation.md",
@@ -63,6 +63,7 @@ SECTIONS: dict[str, list[str]] = {
         "generator.md",
         "notation.md",
         "captures.md",
+        "conformance-kit.md",
         "glossary.md",
     ],
     "Explanation": [

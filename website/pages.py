@@ -30,6 +30,7 @@ _ELSEWHERE = {
     "codegen/README.md": "generator.md",
     "native/README.md": "native-reader.md",
     "tests/captures/README.md": "captures.md",
+    "conformance/README.md": "conformance-kit.md",
 }
 """Pages that stand beside what they are about."""
 

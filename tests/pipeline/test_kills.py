@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
+from conformance import rows
 from logicalrep.pipeline.schema.table_formats import FormatName
 from tests.pipeline.catalog.random_application import TABLES as ALTERED
 from tests.pipeline.catalog.random_application import Migrations
@@ -152,7 +153,7 @@ def _kill_server(db: Database, engine: str, options: Sequence[str], tmp_path: Pa
     db.reconnect()
     for (gid,) in db.rows("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"):
         db.execute(f"ROLLBACK PREPARED '{gid}'")
-    workload.run(db.connection, 10_000, 6)
+    rows.run(db.connection, 10_000, 6)
     command.once()
     # All tables are loaded by now, however slow the machine is.
     db.execute("UPDATE large SET v = 'updated' WHERE id % 1000 = 0")

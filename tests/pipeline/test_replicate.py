@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import logicalrep
+from conformance import rows
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
@@ -91,11 +92,11 @@ def test_a_workload_of_every_kind_of_change_is_followed(db: Database, tmp_path: 
     db.execute("DROP PUBLICATION p", "ALTER TABLE bare REPLICA IDENTITY NOTHING")
     with closing(db.writer()) as writer, replicate_meanwhile(db, tmp_path, limits=limits, write_mode=mode) as caught_up:
         for seed in range(3):
-            workload.run(writer, seed)
+            rows.run(writer, seed)
         caught_up()
         assert find_differences(db.dsn, str(tmp_path), tables) == {}
         time.sleep(0.1)
-        workload.run(writer, 3)
+        rows.run(writer, 3)
         caught_up()
     assert find_differences(db.dsn, str(tmp_path), tables) == {}
     replicate_once(db, tmp_path, limits=limits, write_mode=mode)

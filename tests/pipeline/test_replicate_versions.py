@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
+from conformance import rows
 from logicalrep.pipeline.operate.status import query_status
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
@@ -62,7 +63,7 @@ def test_many_tables_are_loaded_while_others_write_and_equal_then(db: Database, 
             for number, name in enumerate(names):
                 db.execute(f"UPDATE {name} SET v = {number} WHERE id = 1")
                 if number % 10 == 0:
-                    workload.run(writer, number, 5)
+                    rows.run(writer, number, 5)
             expected = {name if name != OF_WORKLOAD[-1] else 'public."Odd ""Näme"' for name in tables}
             # Those that got their identity after the start are published by a later look.
             eventually(lambda: State.read(storage).tables.keys() == expected)

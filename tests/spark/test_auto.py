@@ -13,6 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from conformance.rows import run
 from logicalrep import Lsn
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots.creating import create_slot
@@ -29,7 +30,6 @@ from logicalrep.spark.walsender.stored_rows import CarriedRows, RowsInMemory
 from tests.postgres.servers import Database, connect_writer, installation, start_standby_of
 from tests.spark.queries import Query, new_values
 from tests.spark.workload import prepare as prepare_tables
-from tests.spark.workload import run
 from tests.waiting import eventually
 
 needs_admission_control = pytest.mark.skipif(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from conformance.rows import run
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slots.creating import create_slot
@@ -23,7 +24,7 @@ from logicalrep.transactions.change_feed import change_rows
 from tests.documents import DSN, ROOT, example
 from tests.postgres.servers import Database
 from tests.spark.streams import EACH_MODE, Stream
-from tests.spark.workload import prepare, run
+from tests.spark.workload import prepare
 from tests.waiting import eventually
 
 

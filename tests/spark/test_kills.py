@@ -19,10 +19,11 @@ from typing import Any
 
 import pytest
 
+from conformance.rows import run
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database
 from tests.spark.streams import EACH_MODE
-from tests.spark.workload import feed_rows, prepare, run, truth
+from tests.spark.workload import feed_rows, prepare, truth
 from tests.spark.writer import ROOT, Writer
 from tests.waiting import eventually
 

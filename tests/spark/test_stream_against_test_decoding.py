@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from conformance.rows import run
 from logicalrep.postgres.slots.creating import create_slot
 from tests.postgres.servers import Database
 from tests.spark.streams import Stream
-from tests.spark.workload import as_told, every_type, feed_rows, prepare, replayed, run, tables, told, truth
+from tests.spark.workload import as_told, every_type, feed_rows, prepare, replayed, tables, told, truth
 
 MORE_TABLES = """
 CREATE TABLE nothing (id int PRIMARY KEY, v text);

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from conformance.rows import run
 from logicalrep import Lsn
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
@@ -22,7 +23,7 @@ from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database
 from tests.spark.failures import fails
 from tests.spark.streams import EACH_MODE, Stream
-from tests.spark.workload import feed_rows, prepare, run, truth
+from tests.spark.workload import feed_rows, prepare, truth
 from tests.waiting import eventually
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
 from itertools import zip_longest
 from typing import Any
 
 import psycopg
 
+from conformance.rows import TABLES
 from logicalrep import Lsn
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.server import Connection, newest_protocol
+from logicalrep.postgres.server import newest_protocol
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.change_feed import change_rows
 from tests.postgres.servers import Database
@@ -20,88 +20,15 @@ from tests.transactions.plugin_text import UNCHANGED, PluginChange, PluginTransa
 from tests.transactions.truth import resolved
 from tests.values.value_literals import LITERALS, Literal
 
-TABLES = """
-CREATE TABLE plain (id int PRIMARY KEY, v text, n numeric(12,3), t timestamptz, b boolean);
-CREATE TABLE whole (id int, v text, big text);
-ALTER TABLE whole REPLICA IDENTITY FULL;
-CREATE TABLE by_index (a int NOT NULL, b text NOT NULL, c text);
-CREATE UNIQUE INDEX by_index_key ON by_index (a, b);
-ALTER TABLE by_index REPLICA IDENTITY USING INDEX by_index_key;
-CREATE TABLE bare (v text);
-CREATE TABLE toasted (id int PRIMARY KEY, big text, small text);
-ALTER TABLE toasted ALTER big SET STORAGE EXTERNAL;
-CREATE TABLE "Odd ""Näme" ("Cölumn" int PRIMARY KEY, "select" text);
-CREATE PUBLICATION p FOR ALL TABLES;
-"""
+_PUBLICATION = "CREATE PUBLICATION p FOR ALL TABLES;\n"
 
 
 def prepare(db: Database, *slots: str, more: str = "") -> None:
     """Create the tables and the tables of `more`, the publication, and slots that all start at the same position."""
-    for statement in (TABLES + more).strip().split(";\n"):
+    for statement in (TABLES + _PUBLICATION + more).strip().split(";\n"):
         db.execute(statement.rstrip(";\n"))
     for slot in slots:
         create_slot(db.connection, slot)
-
-
-def run(connection: Connection, seed: int, transactions: int = 40) -> None:
-    """Run the given number of transactions, of all kinds."""
-    chance = random.Random(seed)
-    base = seed * 100_000
-    execute = connection.execute
-    for number in range(transactions):
-        key = base + number * 1000
-        kind = chance.choice(("small", "small", "update", "savepoint", "prepared", "big", "toast", "key", "delete"))
-        if number == transactions // 2:
-            execute("TRUNCATE bare, by_index")
-        if kind == "small":
-            with connection.transaction():
-                execute("INSERT INTO plain VALUES (%s, %s, 1.5, now(), true)", (key, f"it's {key} ☃"))
-                execute("INSERT INTO whole VALUES (%s, '', NULL)", (key,))
-                execute("INSERT INTO by_index VALUES (%s, 'b', 'c')", (key,))
-                execute("INSERT INTO bare VALUES (NULL)")
-                execute('INSERT INTO "Odd ""Näme" VALUES (%s, %s)', (key, "\\ \n\t"))
-        elif kind == "update":
-            execute("UPDATE plain SET v = v || '+', n = n + 1 WHERE id %% 3 = 0 AND id >= %s", (base,))
-            execute("UPDATE whole SET v = 'changed' WHERE id >= %s", (base,))
-            execute("UPDATE by_index SET c = NULL WHERE a >= %s", (base,))
-        elif kind == "key":
-            execute(
-                "UPDATE plain SET id = -id WHERE id = (SELECT min(id) FROM plain WHERE id >= %s)",
-                (base,),
-            )
-            execute("UPDATE by_index SET b = b || 'x' WHERE a >= %s", (base,))
-        elif kind == "delete":
-            execute("DELETE FROM plain WHERE id IN (SELECT id FROM plain WHERE id >= %s ORDER BY id LIMIT 2)", (base,))
-            execute("DELETE FROM whole WHERE id IN (SELECT id FROM whole WHERE id >= %s ORDER BY id LIMIT 1)", (base,))
-        elif kind == "savepoint":
-            with connection.transaction():
-                execute("INSERT INTO plain VALUES (%s, 'kept')", (key,))
-                execute("SAVEPOINT a")
-                execute(
-                    "INSERT INTO plain SELECT i, 'gone' FROM generate_series(%s::int, %s) AS i", (key + 1, key + 300)
-                )
-                execute("ROLLBACK TO a")
-                execute("INSERT INTO plain VALUES (%s, 'kept too')", (key + 1,))
-        elif kind == "prepared":
-            execute("BEGIN")
-            execute("INSERT INTO plain VALUES (%s, 'prepared')", (key,))
-            execute(f"PREPARE TRANSACTION 'g{key}'")
-            execute("INSERT INTO plain VALUES (%s, 'between')", (key + 1,))
-            execute(f"{chance.choice(('COMMIT', 'ROLLBACK'))} PREPARED 'g{key}'")
-        elif kind == "big":
-            execute(
-                "INSERT INTO plain SELECT i, repeat('x', 100), i FROM generate_series(%s::int, %s) AS i",
-                (key, key + 900),
-            )
-        elif kind == "toast":
-            execute(
-                "INSERT INTO toasted VALUES (%s, repeat('0123456789', 2000), 'small') "
-                "ON CONFLICT (id) DO UPDATE SET small = 'x'",
-                (key,),
-            )
-            execute("UPDATE toasted SET small = small || '.' WHERE id >= %s", (base,))
-            execute("INSERT INTO whole VALUES (%s, 'x', repeat('abcdefghij', 2000))", (key + 1,))
-            execute("UPDATE whole SET v = 'y' WHERE id = %s", (key + 1,))
 
 
 def every_type(db: Database) -> tuple[dict[str, str], list[tuple[str | None, ...]]]:

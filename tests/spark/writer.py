@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psycopg
 
+from conformance.rows import run
 from tests.postgres.servers import Database
-from tests.spark.workload import run
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,6 +10,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from conformance.rows import run
 from logicalrep import Lsn
 from logicalrep.postgres.slots.advancing import advance_slot
 from logicalrep.postgres.slots.errors import LostPositionError
@@ -20,7 +21,7 @@ from logicalrep.spark.peek import slot_range
 from logicalrep.spark.peek.slot_range import read_slot
 from tests.postgres.servers import Database
 from tests.spark.streams import table_schema
-from tests.spark.workload import prepare, run
+from tests.spark.workload import prepare
 from tests.waiting import eventually
 
 

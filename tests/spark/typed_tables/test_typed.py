@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
+from conformance.rows import run
 from logicalrep.arrow.row_form import CHANGE_FIELDS, FEED_SCHEMA
 from logicalrep.postgres.preflight.findings import PreflightError
 from logicalrep.spark import feed_schema, typed_table
@@ -19,7 +20,7 @@ from logicalrep.spark.schemas import TYPED_COLUMNS, arrow_schema
 from tests.postgres.servers import Database
 from tests.spark.failures import fails
 from tests.spark.streams import Stream
-from tests.spark.workload import prepare, run
+from tests.spark.workload import prepare
 
 
 def test_every_kind_of_change(spark: Any, db: Database, tmp_path: Path) -> None:

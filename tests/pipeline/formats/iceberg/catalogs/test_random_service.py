@@ -19,6 +19,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 import logicalrep
+from conformance import rows
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync
@@ -124,7 +125,7 @@ def test_a_random_service_leaves_every_row_right(db18: Database, tmp_path: Path)
             # A catalog that fails at the start ends the command.
             served.service.failing = 0.02
             for seed in range(1, 4):
-                workload.run(db18.connection, seed, 5)
+                rows.run(db18.connection, seed, 5)
                 resync(db18.settings, Storage(str(served.to)), [TableName("public", CHANGED[seed])])
                 caught_up()
             served.service.stop()

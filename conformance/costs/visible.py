@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bench.peers import debezium
 from bench.tables.setting import Setting
 from bench.tables.usage import Usage
+from conformance.tools import debezium_engine
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.server import query_wal_head
@@ -46,7 +46,7 @@ def measure(setting: Setting, engines: Sequence[str], *, with_debezium: bool) ->
     if with_debezium:
         out = setting.folder / "visible.events"
         more = {"snapshot.mode": "no_data", "value.converter.schemas.enable": "false"}
-        with debezium.events(setting.server, "visible", setting.folder, more, out=out) as process:
+        with debezium_engine.events(setting.server.dsn, "visible", setting.folder, more, out=out) as process:
             _wait_until_active(setting.connection, "visible")
             with Usage(process.pid, setting.server_pid) as usage:
                 seconds, lasted = _measured(setting, _of_file(out))

@@ -4,9 +4,10 @@ It inserts or replaces a row by the event's key, and removes the row of a delete
 adds the row of an insert, and replaces or removes one row that equals the event's `before`. A truncate empties the
 table. Values are decoded by the schema that comes with each event, as the documentation of its types says.
 
-An informed consumer has read the rest of the documentation too: it keeps a value in whose place the placeholder comes,
-takes a row whose key changed from its old key, by the header that the event has, gives rows a column that they lack
-with the default that the event's schema has, and knows the two timestamps that stand for infinities.
+An informed consumer has read the rest of the documentation too. It keeps a value in whose place the placeholder comes.
+It takes a row whose key changed from its old key, by the header that the event has. It gives rows the columns of the
+event's schema, with the defaults that the schema has. It knows the two timestamps that stand for infinities. It leaves
+out events that come again after a restart, and empties the tables where a snapshot begins anew.
 """
 
 from __future__ import annotations
@@ -18,30 +19,45 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from conformance.tool import Row
+from conformance.tools.texts import array_text
+
 PLACEHOLDER = "__debezium_unavailable_value"
 _OLD_KEY, _NEW_KEY = "__debezium.oldkey", "__debezium.newkey"
 """The headers of the insert and of the delete that a change of a key becomes."""
 _INFINITIES = {9223372036825200000: "infinity", -9223372036832400000: "-infinity"}
 """The timestamps that stand for infinities."""
-Row = dict[str, str | None]
-"""The texts of a row's values, as PostgreSQL reads them."""
+RESTART = "restart"
+"""The line where the tool was started again."""
 
 
 def fold(lines: Iterable[str], *, is_informed: bool) -> dict[str, list[Row]]:
-    """Return the rows of each table in the end.
+    """Return the rows of each table in the end, by `schema.table`.
 
     Args:
-        lines: the events: a key, a value and headers, all JSON, with tabs between them.
-        is_informed: whether the consumer knows the placeholder, the header and the numbers that stand for something.
+        lines: the events: a key, a value and headers, all JSON, with tabs between them; or RESTART.
+        is_informed: whether the consumer knows the rules of Debezium's documentation.
     """
     tables: dict[str, dict[object, Row]] = {}
+    columns: dict[str, list[str]] = {}
+    repeats = _Repeats()
     for number, line in enumerate(lines):
+        if line == RESTART:
+            repeats.restart()
+            continue
         key_text, value_text, header_text = line.split("\t")
         if value_text == "null":
             continue
         value = json.loads(value_text)
         event, fields = value["payload"], {field["field"]: field for field in value["schema"]["fields"]}
-        rows = tables.setdefault(event["source"]["table"], {})
+        source = event["source"]
+        if is_informed:
+            if source.get("snapshot") == "first":
+                tables.clear()
+            elif repeats.has(source):
+                continue
+        table = f"{source['schema']}.{source['table']}"
+        rows = tables.setdefault(table, {})
         if event["op"] == "t":
             rows.clear()
             continue
@@ -61,17 +77,52 @@ def fold(lines: Iterable[str], *, is_informed: bool) -> dict[str, list[Row]]:
                 old = rows.pop(json.dumps(moved_from["payload"]), None)
             old = old or old_row or {}
             new_row = {name: old.get(name) if text == PLACEHOLDER else text for name, text in new_row.items()}
-            _add_columns(rows.values(), fields["after"]["fields"])
+            if columns.get(table) != [*new_row]:
+                columns[table] = [*new_row]
+                _change_columns(rows.values(), fields["after"]["fields"])
         rows[key] = new_row
     return {name: list(rows.values()) for name, rows in tables.items()}
 
 
-def _add_columns(rows: Iterable[Row], fields: list[dict[str, Any]]) -> None:
-    """Give rows the columns that they lack, with the default that the schema of an event has for them."""
+class _Repeats:
+    """Recognizes events that Debezium sends again after a restart, by the positions that their sources have.
+
+    Events come in the order of their transactions' commits, and of their LSNs in a transaction. Several events may have
+    one position: after a restart they come again in their order.
+    """
+
+    def __init__(self) -> None:
+        self._last = (0, 0)
+        self._count = self._resent = 0
+        """The events at the last position, and how many of them were sent since the restart."""
+
+    def restart(self) -> None:
+        self._resent = 0
+
+    def has(self, source: dict[str, Any]) -> bool:
+        """Return whether an event came before the restart too."""
+        if source.get("sequence") is None or source.get("snapshot") not in ("false", None):
+            return False
+        commit_lsn, lsn = json.loads(source["sequence"])
+        position = int(commit_lsn or 0), int(lsn or 0)
+        if position > self._last:
+            self._last, self._count, self._resent = position, 1, 1
+            return False
+        if position < self._last:
+            return True
+        self._resent += 1
+        is_repeat = self._resent <= self._count
+        self._count = max(self._count, self._resent)
+        return is_repeat
+
+
+def _change_columns(rows: Iterable[Row], fields: list[dict[str, Any]]) -> None:
+    """Give rows the columns of an event's schema alone: with its defaults where they lack a column."""
+    defaults = {field["field"]: _text(field.get("default"), field, True) for field in fields}
     for row in rows:
-        for field in fields:
-            if field["field"] not in row:
-                row[field["field"]] = _text(field.get("default"), field, True)
+        columns = {name: row.get(name, default) for name, default in defaults.items()}
+        row.clear()
+        row.update(columns)
 
 
 def _row(values: dict[str, Any] | None, schema: dict[str, Any], is_informed: bool) -> Row | None:
@@ -123,15 +174,4 @@ def _decimal(value: str, scale: int) -> Decimal:
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
 
-def array_text(texts: Iterable[str | None]) -> str:
-    """Return an array of values' texts as PostgreSQL reads it.
-
-    Example:
-        >>> array_text(["1", None, "a b"])
-        '{"1",NULL,"a b"}'
-    """
-    quoted = ("NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
-    return "{" + ",".join(quoted) + "}"
-
-
-__all__ = ["PLACEHOLDER", "Row", "array_text", "fold"]
+__all__ = ["PLACEHOLDER", "RESTART", "fold"]

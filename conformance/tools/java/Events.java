@@ -7,6 +7,7 @@ import java.io.Reader;
 import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.Properties;
 import java.util.StringJoiner;
@@ -28,7 +29,8 @@ public final class Events {
         try (Reader reader = Files.newBufferedReader(Path.of(arguments[0]))) {
             properties.load(reader);
         }
-        Writer out = arguments[1].equals("-") ? Writer.nullWriter() : Files.newBufferedWriter(Path.of(arguments[1]));
+        Writer out = arguments[1].equals("-") ? Writer.nullWriter() : Files.newBufferedWriter(
+                Path.of(arguments[1]), StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         boolean isWritten = !arguments[1].equals("-");
         long count = Long.parseLong(arguments[2]);
         AtomicLong seen = new AtomicLong();

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.peers import debezium
-from bench.peers.workload import make_backlog, make_tables
 from bench.tables.setting import Ran, Setting
 from bench.tables.usage import Usage, Used
+from conformance.costs.workload import make_backlog, make_tables
+from conformance.run import PUBLICATION
+from conformance.tools import debezium_engine
 from logicalrep.postgres.server import query_wal_head
 from logicalrep.postgres.slots.creating import create_slot
 
@@ -26,12 +27,16 @@ _PLAIN = {"key.converter.schemas.enable": "false", "value.converter.schemas.enab
 """The properties of a consumer that knows the schemas."""
 _STREAM = (
     "import logicalrep\n"
-    "stream = logicalrep.stream({dsn!r}, slot={slot!r}, publication='peers', follow=False)\n"
+    "stream = logicalrep.stream({dsn!r}, slot={slot!r}, publication={publication!r}, follow=False)\n"
     "print(sum({counted}))\n"
 )
 _STREAMS = {
-    "objects": ("`logicalrep.stream()`", "Python objects, counted", "len(each.changes) for each in stream"),
-    "arrow": ("`logicalrep.stream().batches()`", "Arrow, counted", "each.num_rows for each in stream.batches()"),
+    "objects": (
+        "`logicalrep.stream()`",
+        "Python objects, counted",
+        "len(transaction.changes) for transaction in stream",
+    ),
+    "arrow": ("`logicalrep.stream().batches()`", "Arrow, counted", "batch.num_rows for batch in stream.batches()"),
 }
 _LONGEST_WAIT = 120.0
 _PAUSE = 0.02
@@ -55,7 +60,7 @@ def measure(setting: Setting, engines: Sequence[str], *, with_debezium: bool) ->
     """Measure all tools one after another: first all loads, then the same backlog of each."""
     connection = setting.connection
     rows = make_tables(connection, setting.scale)
-    connection.execute("CREATE PUBLICATION peers FOR ALL TABLES")
+    connection.execute(f"CREATE PUBLICATION {PUBLICATION} FOR ALL TABLES")
     loads: dict[str, tuple[Ran, int]] = {}
     if with_debezium:
         loads["debezium"] = _debezium(setting, rows + 1, lambda: _tick(connection)), rows
@@ -68,7 +73,7 @@ def measure(setting: Setting, engines: Sequence[str], *, with_debezium: bool) ->
     if receiver.is_file():
         yield Cost("pg_recvlogical", "bytes to nothing", None, (_receive(setting, str(receiver)), changes))
     for slot, (tool, makes, counted) in _STREAMS.items():
-        program = _STREAM.format(dsn=setting.server.dsn, slot=slot, counted=counted)
+        program = _STREAM.format(dsn=setting.server.dsn, slot=slot, publication=PUBLICATION, counted=counted)
         yield Cost(tool, makes, None, (_run(setting, [sys.executable, "-P", "-c", program], str(changes)), changes))
     for engine in engines:
         ran = setting.once(setting.folder / engine, "--engine", engine)
@@ -99,7 +104,9 @@ def _tick(connection: Any) -> None:
 def _debezium(setting: Setting, count: int, meanwhile: Callable[[], None]) -> Ran:
     began = time.monotonic()
     with (
-        debezium.events(setting.server, "debezium", setting.folder, _PLAIN, out=None, count=count) as process,
+        debezium_engine.events(
+            setting.server.dsn, "debezium", setting.folder, _PLAIN, out=None, count=count
+        ) as process,
         Usage(process.pid, setting.server_pid) as usage,
     ):
         meanwhile()
@@ -113,7 +120,7 @@ def _debezium(setting: Setting, count: int, meanwhile: Callable[[], None]) -> Ra
 def _receive(setting: Setting, program: str) -> Ran:
     end = query_wal_head(setting.connection)
     command = [program, "--dbname", setting.server.dsn, "--slot", "receiver", "--start", "--no-loop", "--file", "-"]
-    options = ["--option", "proto_version=1", "--option", "publication_names=peers", "--endpos", str(end)]
+    options = ["--option", "proto_version=1", "--option", f"publication_names={PUBLICATION}", "--endpos", str(end)]
     return _run(setting, [*command, *options], "")
 
 

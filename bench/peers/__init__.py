@@ -1,1 +1,0 @@
-"""Other tools beside ours, by the same tables and statements: what is right in the end, and what it costs."""

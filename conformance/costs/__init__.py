@@ -1,0 +1,1 @@
+"""What logicalrep and Debezium cost: processor seconds, memory, and seconds until rows are visible."""
