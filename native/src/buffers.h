@@ -9,7 +9,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef _MSC_VER
+#define ALWAYS_INLINED static __forceinline
+#define NEVER_INLINED static __declspec(noinline)
+#else
 #define ALWAYS_INLINED static inline __attribute__((always_inline))
+#define NEVER_INLINED static __attribute__((noinline))
+#endif
 #define MOST_VIEWS 64
 
 /* The views of a call, released together. */

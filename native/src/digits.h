@@ -91,7 +91,7 @@ ALWAYS_INLINED int64_t eight_digits(uint64_t digits)
 }
 
 /* Reads digits one by one: 17 or 18 of them, or digits at the beginning of the data. */
-static __attribute__((noinline)) int64_t few_digits(const uint8_t *at, const uint8_t *end)
+NEVER_INLINED int64_t few_digits(const uint8_t *at, const uint8_t *end)
 {
     int64_t number = 0;
     for (; at < end; at++) {

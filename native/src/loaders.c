@@ -280,7 +280,7 @@ ALWAYS_INLINED bool load_texts(Loading *loading, NativeColumn *column, const Sha
 
 /* Each loop in a function of its own has the registers to itself. */
 #define LOOP(name, call) \
-    static __attribute__((noinline)) bool name(Loading *loading, NativeColumn *column, const Share *share) \
+    NEVER_INLINED bool name(Loading *loading, NativeColumn *column, const Share *share) \
     { \
         return call; \
     }

@@ -49,5 +49,5 @@ def test_the_package_itself_needs_none_of_it() -> None:
 def test_the_import_says_what_to_install(absent: tuple[str, ...], needed: str) -> None:
     code = "try:\n    import logicalrep_protocol.columnar\nexcept ImportError as error:\n    print(error, error.name)"
     first = needed.partition(" ")[0]
-    expected = f"reading in columns needs {needed}: run pip install '.[arrow]' in a clone of logicalrep {first}"
+    expected = f"reading in columns needs {needed}: run pip install 'logicalrep[arrow]' {first}"
     assert run(code, blocked=absent) == expected

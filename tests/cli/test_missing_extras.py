@@ -29,8 +29,7 @@ def test_a_missing_library_is_one_sentence(command: str, missing: str) -> None:
     done = run(missing, command, *SERVER_AND_PLACE)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        f"error: {missing} is not installed: run pip install '.[local]', or '.[replicate]' with Spark, in a clone of "
-        "logicalrep"
+        f"error: {missing} is not installed: run pip install 'logicalrep[local]', or 'logicalrep[replicate]' with Spark"
     )
     assert "Traceback" not in done.stderr
     assert not done.stdout

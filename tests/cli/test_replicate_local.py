@@ -52,7 +52,7 @@ def test_each_of_two_runs_stores_all_rows(shop: Database, tmp_path: Path, withou
         assert first.endswith(f" starts, engine spark: {reason}")
         assert lines == [
             f"error: [ENGINE_MISSING] the engine is Spark, as {reason}, and pyspark is not installed: run pip install "
-            "'.[replicate]' in a clone of logicalrep, or use --engine local, which needs no Spark"
+            "'logicalrep[replicate]', or use --engine local, which needs no Spark"
         ]
     # It is said before anything is made.
     assert shop.rows("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []

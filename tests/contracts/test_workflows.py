@@ -56,6 +56,16 @@ def test_actions_are_pinned_but_the_one_that_publishes() -> None:
     assert loose == {"pypa/gh-action-pypi-publish@release/v1"}
 
 
+def test_the_extras_require_the_native_module_of_the_same_release() -> None:
+    project, native = (
+        tomllib.loads((ROOT / path).read_text("utf-8"))["project"]
+        for path in ("pyproject.toml", "native/pyproject.toml")
+    )
+    assert native["version"] == project["version"]
+    (required,) = (line for line in project["optional-dependencies"]["arrow"] if line.startswith("logicalrep-native"))
+    assert required == f"logicalrep-native=={project['version']}"
+
+
 def test_the_lock_has_what_the_tests_install() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     wanted = [
@@ -65,7 +75,7 @@ def test_the_lock_has_what_the_tests_install() -> None:
     locked = [Requirement(line) for line in (ROOT / ".ci/lock.txt").read_text("utf-8").splitlines()]
     versions = {canonicalize_name(requirement.name): requirement.specifier for requirement in locked}
     for requirement in map(Requirement, wanted):
-        if requirement.name == "logicalrep":
+        if requirement.name in ("logicalrep", "logicalrep-native"):
             continue
         (pinned,) = versions[canonicalize_name(requirement.name)]
         assert pinned.operator == "=="

@@ -48,7 +48,7 @@ def test_a_remedy_names_existing_commands_options_and_extras(code: str) -> None:
             _parse(text.split()[1:])
         elif text.startswith("-"):
             assert text.split()[0] in options
-        elif extra := re.fullmatch(r"pip install '\.\[(.+)\]'", text):
+        elif extra := re.fullmatch(r"pip install 'logicalrep\[(.+)\]'", text):
             assert set(extra[1].split(",")) <= extras.keys()
         else:
             assert not text.startswith("pip"), text

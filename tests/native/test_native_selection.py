@@ -90,8 +90,8 @@ for version in (1, 2):
     print(decode_batch(pa.array([b"O" + bytes(8) + b"name\\0"]), Session(version=version))[0]["name"].to_pylist())
 """
 NO_MODULE = (
-    "logicalrep-native is not installed: Python reads batches message by message, a sixtieth as fast; run pip install "
-    "./native in a clone of logicalrep\n"
+    "the module of logicalrep-native is not installed: Python reads batches message by message, a sixtieth as fast; "
+    "install its wheel, or a C compiler to build one\n"
 )
 NO_WALK = (
     "logicalrep-native has no walk over batches of this spec: Python reads batches message by message, a sixtieth as "

@@ -43,5 +43,5 @@ def test_a_missing_extra_is_one_line() -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines() == [
         "set()",
-        "psycopg is not installed: run pip install '.[local]' in a clone of logicalrep",
+        "psycopg is not installed: run pip install 'logicalrep[local]'",
     ]

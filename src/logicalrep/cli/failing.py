@@ -54,7 +54,7 @@ def _error_text(error: Exception) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         return "the machine does not have enough memory for the input", 1
     if isinstance(error, ModuleNotFoundError):
-        extras = "run pip install '.[local]', or '.[replicate]' with Spark, in a clone of logicalrep"
+        extras = "run pip install 'logicalrep[local]', or 'logicalrep[replicate]' with Spark"
         return f"{error.name} is not installed: {extras}", 1
     # Commands without a server do not import psycopg.
     psycopg = sys.modules.get("psycopg")

@@ -50,7 +50,7 @@ READ: dict[str, tuple[str, str]] = {
     ),
     "JAVA_MISSING": (
         "Spark cannot find Java. `replicate --once` needs Spark only for more than 8 MB of work.",
-        "Install Java 17 or later, or run `pip install '.[java]'` in a clone.",
+        "Install Java 17 or later, or run `pip install 'logicalrep[java]'`.",
     ),
     "KEYS_INVALID": (
         "The `keys` of `merged` or `changed_rows` are empty, or are not columns of the table.",

@@ -92,11 +92,11 @@ REPLICATE: dict[str, tuple[str, str]] = {
     "ENGINE_MISSING": (
         "The engine is Spark, by `--engine spark` or because the program has a Spark, and Spark's libraries are not "
         "installed.",
-        "Run `pip install '.[replicate]'` in a clone, or use `--engine local`, which needs no Spark.",
+        "Run `pip install 'logicalrep[replicate]'`, or use `--engine local`, which needs no Spark.",
     ),
     "FORMAT_MISSING": (
         "The library of the requested table format is not installed.",
-        "Run `pip install '.[iceberg]'` in a clone, or omit `--format`.",
+        "Run `pip install 'logicalrep[iceberg]'`, or omit `--format`.",
     ),
     "HISTORY_DAMAGED": (
         "A data file of a table's history or changes is missing or damaged.",

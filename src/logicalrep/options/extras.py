@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 
 def installing(extra: str) -> str:
-    """Return the instruction that installs an extra from a clone, because no package index has the package yet."""
-    return f"run pip install '.[{extra}]' in a clone of logicalrep"
+    """Return the instruction that installs an extra: pip takes an installed `logicalrep`, from an index or a clone."""
+    return f"run pip install 'logicalrep[{extra}]'"
 
 
 def find_missing(libraries: Sequence[str]) -> str | None:

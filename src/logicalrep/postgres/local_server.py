@@ -133,6 +133,10 @@ class LocalServer:
             if not _is_readable_to_all(self.installation.bin):
                 copy = self.folder / "postgresql"
                 shutil.copytree(self.installation.folder, copy, symlinks=True)
+                # A wheel's programs find their libraries beside the package: the copy's find them by LD_LIBRARY_PATH.
+                package = self.installation.folder.parent
+                if (libraries := package.with_name(f"{package.name}.libs")).is_dir():
+                    shutil.copytree(libraries, copy / "lib", dirs_exist_ok=True)
                 self.installation = Installation(self.installation.major, copy)
         arguments = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync"]
         done = self.run("initdb", *arguments, f"--pgdata={self.data}")

@@ -11,7 +11,7 @@ import importlib.util
 _MISSING = [name for name in ("numpy", "pyarrow") if importlib.util.find_spec(name) is None]
 if _MISSING:
     raise ImportError(
-        f"reading in columns needs {' and '.join(_MISSING)}: run pip install '.[arrow]' in a clone of logicalrep",
+        f"reading in columns needs {' and '.join(_MISSING)}: run pip install 'logicalrep[arrow]'",
         name=_MISSING[0],
     )
 

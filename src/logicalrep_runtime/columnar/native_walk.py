@@ -25,7 +25,7 @@ def native_walk(plan: Plan) -> NativeWalk | None:
     module: Any = native_module()
     if module is None:
         if os.environ.get("LOGICALREP_NATIVE") != "0":
-            _warn("logicalrep-native is not installed", "run pip install ./native in a clone of logicalrep")
+            _warn("the module of logicalrep-native is not installed", "install its wheel, or a C compiler to build one")
         return None
     if plan.walk not in module.WALKS:
         _warn(
