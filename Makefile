@@ -275,6 +275,7 @@ workflows: $(TOOLS_READY) ## Check the files of .github/
 	else \
 	  echo "Go is not installed: actionlint is left out, and the forms alone are checked"; \
 	fi
+	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.github-issue-forms \

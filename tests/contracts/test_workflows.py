@@ -56,12 +56,13 @@ def test_actions_are_pinned_but_the_one_that_publishes() -> None:
     assert loose == {"pypa/gh-action-pypi-publish@release/v1"}
 
 
-def test_the_extras_require_the_native_module_of_the_same_release() -> None:
+def test_a_release_has_one_version() -> None:
     project, native = (
         tomllib.loads((ROOT / path).read_text("utf-8"))["project"]
         for path in ("pyproject.toml", "native/pyproject.toml")
     )
-    assert native["version"] == project["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert native["version"] == citation["version"] == project["version"]
     (required,) = (line for line in project["optional-dependencies"]["arrow"] if line.startswith("logicalrep-native"))
     assert required == f"logicalrep-native=={project['version']}"
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -42,10 +43,30 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def _rendered(name: str) -> dict[str, Any]:
+    """Return the resources of a Kustomize folder by their kind, each valid by the schema of Kubernetes."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    text = subprocess.run(["kubectl", "kustomize", DEPLOY / "kustomize" / name], capture_output=True, check=True).stdout
+    resources = {resource["kind"]: resource for resource in yaml.safe_load_all(text)}
+    for resource in resources.values():
+        kubernetes_validate.validate(resource, "1.37", strict=True)
+    return resources
+
+
+def test_kustomize_puts_tables_into_an_object_store() -> None:
+    resources = _rendered("object-store")
+    stateful = resources["StatefulSet"]["spec"]
+    (container,) = stateful["template"]["spec"]["containers"]
+    assert argument_parser().parse_args(container["args"]).to == "s3://lake/shop"
+    assert "volumeMounts" not in container
+    assert "volumeClaimTemplates" not in stateful
+    assert container["envFrom"] == [{"secretRef": {"name": resources["Secret"]["metadata"]["name"]}}]
+    assert {"PGPASSWORD", "AWS_REGION"} < resources["Secret"]["data"].keys()
+
+
 def test_kubernetes_runs_one_process_with_probes() -> None:
-    resources: dict[str, Any] = {
-        resource["kind"]: resource for resource in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))
-    }
+    resources = _rendered("base")
     assert resources.keys() == {"Secret", "Service", "StatefulSet"}
     stateful = resources["StatefulSet"]["spec"]
     (container,) = stateful["template"]["spec"]["containers"]
