@@ -21,7 +21,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.index import key_index
 from logicalrep.pipeline.index.hashes import Hashes, hashes_of
-from logicalrep.pipeline.index.key_index import IndexTooLargeError, KeyIndex
+from logicalrep.pipeline.index.key_index import IndexedRows, IndexTooLargeError, KeyIndex
 from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
 from logicalrep.pipeline.index.runs import IndexDamagedError
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
@@ -70,9 +70,9 @@ def test_an_index_finds_what_a_dict_does(
         matches = index.find([data_file for data_file, _ in files.values()], pa.array(sought, pa.int32()))
         for path, (_, ids) in files.items():
             rows = [row for row, id_ in enumerate(ids) if id_ in sought]
-            assert set(matches[path].tolist()) >= set(rows)
+            assert set(matches[path].numbers.tolist()) >= set(rows)
             if not collide:
-                assert matches[path].tolist() == rows
+                assert matches[path].numbers.tolist() == rows
         # What went does not stay for ever, and few files are left.
         rows_there = sum(len(ids) for _, ids in files.values())
         assert index.rows <= 3 * rows_there + 3 * LIMITS.recent_entries
@@ -183,7 +183,7 @@ def test_an_index_that_misses_rows_makes_no_row_twice(tmp_path: Path, monkeypatc
     find = KeyIndex.find
 
     def find_less(self: KeyIndex, files: Any, keys: pa.Array) -> Mapping[str, Any]:
-        return {path: rows[1:] for path, rows in find(self, files, keys).items()}
+        return {path: IndexedRows(rows.numbers[1:]) for path, rows in find(self, files, keys).items()}
 
     with monkeypatch.context() as wrong:
         wrong.setattr(KeyIndex, "find", find_less)
@@ -317,7 +317,7 @@ def test_a_large_table_gets_its_index_part_by_part(tmp_path: Path) -> None:
         steps += 1
     assert steps == len(files)
     rows = index.find(log.table, files, pa.array([5, 75], pa.int32()))
-    assert {path: places.tolist() for path, places in rows.items() if len(places)} == {
+    assert {path: matches.numbers.tolist() for path, matches in rows.items() if len(matches.numbers)} == {
         files[0].path: [5],
         files[1].path: [5],
     }

@@ -16,10 +16,12 @@ from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredT
 from logicalrep.pipeline.index.recent_keys import RecentKeys, TableKeys
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FormatName
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep.merging import merge_next
-from logicalrep_runtime.scalars import Lsn
+from logicalrep_runtime.scalars import Lsn, Oid
 from tests.pipeline.histories import History, table
 from tests.pipeline.stored import APP, MARKS_IN_SMALL_FILES, PicklingTasks, new_stored, rows_at
 
@@ -49,7 +51,7 @@ def _with_rows(storage: Storage, file_ids: list[range], folder: str = "public/t"
 
 def _found(keys: RecentKeys, stored: StoredTable, ids: list[int]) -> dict[str, list[int]]:
     rows_of_files = _keys_of(keys, stored).find(stored.table, list(stored.files.values()), pa.array(ids, pa.int32()))
-    return {path: rows.tolist() for path, rows in rows_of_files.items()}
+    return {path: rows.numbers.tolist() for path, rows in rows_of_files.items()}
 
 
 @pytest.mark.slow
@@ -93,6 +95,60 @@ def test_the_second_lookup_reads_the_keys_of_a_file_once(tmp_path: Path) -> None
     for path in (tmp_path / "public/t").glob("*.parquet"):
         path.unlink()
     assert _found(keys, stored, [120, 3, 100, 99, 1000, 3]) == expected
+
+
+@pytest.mark.parametrize(
+    ("ids", "is_exact"),
+    [
+        ([*range(-5, 60), -(2**63), 2**63 - 1], False),
+        ([2**63 - 1, 2**63 - 2**32, 2**63 - 7], True),
+        ([-(2**63), -(2**63) + 2**32 - 1, 17 - 2**63], True),
+        ([-(2**63), -(2**63) + 2**32, 17 - 2**63], False),
+        ([2**31, -(2**31) + 1, 0, -1, 1], True),
+    ],
+    ids=["wide", "greatest", "least", "too wide", "around zero"],
+)
+def test_rows_of_integer_keys_are_found_with_their_keys(tmp_path: Path, ids: list[int], *, is_exact: bool) -> None:
+    storage = Storage(str(tmp_path))
+    spec = _with_bigint(table(("id",), TableSettings(write_mode="merge-on-read")))
+    columns = [ids, ["b"] * len(ids), *[[None] * len(ids)] * 2]
+    (file,) = write_rows(storage, "public/t", spec.stored, pa.table(columns, schema=spec.stored))
+    keys = RecentKeys(Limits())
+    other_ids = [2**62, -(2**62), 3 - 2**63, 2**63 - 2, 1 - 2**32, 0, 2, -6]
+    for wanted in (ids, [*reversed(ids), *other_ids], other_ids, ids[1:], [None, ids[0]]):
+        for _ in range(2):
+            rows = keys.find(storage, "public/t", spec, file, pa.array(wanted, pa.int64()))
+        assert rows is not None
+        matching_rows = [row for row, id_ in enumerate(ids) if id_ in wanted]
+        assert {*rows.numbers.tolist()} >= {*matching_rows}
+        assert (rows.keys is not None) == is_exact
+        if rows.keys is not None:
+            assert rows.numbers.tolist() == matching_rows
+            assert rows.keys.to_pylist() == [ids[row] for row in matching_rows]
+
+
+def _with_bigint(spec: TableSpec) -> TableSpec:
+    first, *other_columns = spec.relation.columns
+    columns = (replace(first, type_id=Oid(20)), *other_columns)
+    return replace(spec, relation=replace(spec.relation, columns=columns))
+
+
+def test_rows_of_keys_in_memory_are_marked_without_reading_the_keys(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path), limits=MARKS_IN_SMALL_FILES)
+    stored, keys = _with_rows(storage, [range(200)]), RecentKeys(storage.limits)
+    for _ in range(2):
+        _found(keys, stored, [51])
+    (path,) = (tmp_path / "public/t").glob("*.parquet")
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :])
+    history = History(("id",), random.Random(1))
+    for id_ in (51, 52):
+        history.add_change("delete", (str(id_), "b", None, None), None, ())
+        changes, position = history.take(), Position(APP, Lsn(history.lsn - 1))
+        apply(stored, changes, position, PicklingTasks(), index=_keys_of(keys, stored))
+    (file,) = stored.files.values()
+    assert file.vector is not None
+    assert file.vector.read(storage, "public/t").tolist() == [51, 52]
 
 
 def test_keys_of_files_that_left_the_table_are_forgotten(tmp_path: Path) -> None:

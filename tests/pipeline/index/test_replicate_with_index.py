@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.pipeline.index.key_index import KeyIndex, Rows
+from logicalrep.pipeline.index.key_index import IndexedRows, KeyIndex
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.data_files import DataFile
 from tests.pipeline.comparison import find_differences
@@ -26,7 +26,7 @@ def row_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     numbers: list[int] = []
     find = KeyIndex.find
 
-    def counted(self: KeyIndex, files: list[DataFile], keys: Any) -> dict[str, Rows]:
+    def counted(self: KeyIndex, files: list[DataFile], keys: Any) -> dict[str, IndexedRows]:
         rows = find(self, files, keys)
         numbers.append(len(rows))
         return rows

@@ -24,7 +24,7 @@ from logicalrep.pipeline.apply.rewriting import EQUAL_KEYS, Rewriting, Rewritten
 from logicalrep.pipeline.engines.engine import Engine, LocalValue, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
-from logicalrep.pipeline.index.key_index import Rows
+from logicalrep.pipeline.index.key_index import IndexedRows
 from logicalrep.pipeline.index.key_indexes import RowFinder
 from logicalrep.pipeline.schema.forms import END_COLUMN, Form
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -272,13 +272,13 @@ def _lacks_texts(table: TableSpec, effect: Reduced) -> bool:
 
 
 def _rewriting_cost(
-    work: ApplyTask, effect: Reduced, files: Sequence[DataFile], indexed_rows: Mapping[str, Rows]
+    work: ApplyTask, effect: Reduced, files: Sequence[DataFile], indexed_rows: Mapping[str, IndexedRows]
 ) -> int:
     """Return the cost of changing the files, as the number of bytes whose rewriting takes as long."""
     rows, limits = sum(file.rows for file in work.files), work.storage.limits
     if not work.table.marks_rows or limits.marked_share * len(effect.removed_keys) >= rows:
         return sum(file.size for file in files)
-    read_bytes = {path: limits.row_read_bytes * len(rows_of_file) for path, rows_of_file in indexed_rows.items()}
+    read_bytes = {path: limits.row_read_bytes * len(rows.numbers) for path, rows in indexed_rows.items()}
     return sum(min(file.size, read_bytes.get(file.path, file.size)) for file in files) // limits.marked_weight
 
 
@@ -292,13 +292,17 @@ def _change_files(work: ApplyTask) -> list[DataFile]:
     return write_rows(work.storage, work.folder, stored, rows, work.table.file_partitions)
 
 
-def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, indexed_rows: Mapping[str, Rows]) -> Rewritten:
+def _rewrite_in_parts(
+    work: ApplyTask, effect: Reduced, engine: Engine, indexed_rows: Mapping[str, IndexedRows]
+) -> Rewritten:
     """Rewrite files in tasks of about the same size.
 
     `indexed_rows` has the rows to compare in each indexed file, by path; the tasks search all rows of other files.
     """
     files = [
-        file for file in _candidates(work, effect) if file.path not in indexed_rows or len(indexed_rows[file.path])
+        file
+        for file in _candidates(work, effect)
+        if file.path not in indexed_rows or len(indexed_rows[file.path].numbers)
     ]
     files.sort(key=lambda file: -file.size)
     size, limits = _rewriting_cost(work, effect, files, indexed_rows), work.storage.limits
@@ -336,7 +340,7 @@ def _rewriting(
     candidates: Sequence[DataFile],
     *,
     writes_new: bool,
-    indexed_rows: Mapping[str, Rows] = {},
+    indexed_rows: Mapping[str, IndexedRows] = {},
 ) -> Rewriting:
     """Return the task that rewrites `files`; with `writes_new` it also writes the new rows.
 

@@ -14,6 +14,7 @@ from logicalrep.pipeline.apply.ending import Ending, is_current, read_ending_fil
 from logicalrep.pipeline.apply.reduction import Reduced
 from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.index.key_index import IndexedRows
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.forms import END_COLUMN
 from logicalrep.pipeline.schema.row_keys import row_keys
@@ -43,8 +44,8 @@ class Rewriting:
     """Small files, at most one of each file partition, that take in new rows: it bounds the number of small files."""
     returns_rows: bool = False
     """Whether the task may return unwritten rows, so that the rows of several tasks share one file."""
-    indexed_rows: Mapping[str, _Ints] = field(default_factory=dict)
-    """By file, the sorted numbers of the rows that may be removed; in other files, every row may be."""
+    indexed_rows: Mapping[str, IndexedRows] = field(default_factory=dict)
+    """By file, the rows that may be removed; in other files, every row may be."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,11 @@ def rewrite(work: Rewriting) -> Rewritten:
         growth = new.slice(0, 0)
         if file.path in grown:
             growth, new = split_off(table.file_partitions, new, file.partition)
-        indexed_numbers = work.indexed_rows.get(file.path)
-        row_count = None if indexed_numbers is None else len(indexed_numbers)
+        indexed = work.indexed_rows.get(file.path)
+        row_count = None if indexed is None else len(indexed.numbers)
         with open_data_file(work.storage, work.folder, file, row_count) as opened:
-            searched = opened if indexed_numbers is None else opened.restricted_to(indexed_numbers)
-            key_numbers = _key_numbers(searched, table, reduced)
+            searched = opened if indexed is None else opened.restricted_to(indexed.numbers)
+            key_numbers = _key_numbers(searched, table, reduced, indexed)
             hits, numbers = find_hits(key_numbers, ends, missing_counts)
             if table.key is not None:
                 _refuse_equal_keys(reduced, key_numbers[key_numbers >= 0], numbers)
@@ -128,11 +129,14 @@ def rewrite(work: Rewriting) -> Rewritten:
     return Rewritten(added, removed, count, new if is_returned else None)
 
 
-def _key_numbers(searched: OpenedFile, table: TableSpec, reduced: Reduced) -> _Ints:
-    """Return for each row of a file the number of its key among the removed keys; -1 for other rows."""
+def _key_numbers(searched: OpenedFile, table: TableSpec, reduced: Reduced, indexed: IndexedRows | None) -> _Ints:
+    """Return for each searched row of a file the number of its key among the removed keys; -1 for other rows."""
     if not len(reduced.removed_keys):
         return np.empty(0, np.int64)
-    keys = row_keys(table, searched.read(table.stored, table.key_names))
+    if indexed is None or indexed.keys is None:
+        keys = row_keys(table, searched.read(table.stored, table.key_names))
+    else:
+        keys = indexed.keys.take(pa.array(np.searchsorted(indexed.numbers, searched.numbers)))
     key_numbers: _Ints = pc.index_in(keys, value_set=reduced.removed_keys).fill_null(-1).to_numpy().astype(np.int64)
     if table.form in END_COLUMN and (key_numbers >= 0).any():
         current = is_current(searched.read(table.stored, [END_COLUMN[table.form]]), table.form)

@@ -16,7 +16,7 @@ import secrets
 import uuid
 import zlib
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +44,16 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage, below
 
-Rows = NDArray[np.int64]
-"""Row numbers in a data file."""
+
+@dataclass(frozen=True, slots=True)
+class IndexedRows:
+    """The rows of a data file that may have one of some keys; no other row has one."""
+
+    numbers: NDArray[np.int64]
+    """The numbers of the rows in the file, sorted."""
+    keys: pa.Array | None = None
+    """The rows' keys; None if the keys have to be read from the file, as different keys may have equal hashes."""
+
 
 _SIZE_RATIO = 2
 """A run is not merged with later runs if it is this many times larger than all of them."""
@@ -66,7 +74,7 @@ class KeyIndex:
         >>> index = KeyIndex.open(folder, lambda nbytes: None, Limits())
         >>> index.add(storage, "public/orders", table, file)
         >>> index.find([file], pa.array([17]))
-        {'part-1.parquet': array([16])}
+        {'part-1.parquet': IndexedRows(numbers=array([16]), keys=None)}
     """
 
     def __init__(self, folder: Path, take_room: Callable[[int], None], limits: Limits) -> None:
@@ -180,10 +188,8 @@ class KeyIndex:
                 entry_count += self._runs[-run_count].count
             self._write(self._runs[len(self._runs) - run_count :])
 
-    def find(self, files: Collection[DataFile], keys: pa.Array) -> dict[str, Rows]:
-        """Return, for each of the files that the index has, the sorted rows that may have one of the keys.
-
-        No other rows have one of the keys; some of the returned rows may not, as different keys may have equal hashes.
+    def find(self, files: Collection[DataFile], keys: pa.Array) -> dict[str, IndexedRows]:
+        """Return the rows that may have one of the keys, for each of the files that the index has.
 
         Raises IndexDamagedError, OSError.
         """
@@ -194,12 +200,12 @@ class KeyIndex:
         locations = np.sort(entries[:, 1])
         numbers = locations >> _FILE
         rows = (locations & _ROW).astype(np.int64)
-        by_file: dict[str, Rows] = {}
+        by_file: dict[str, IndexedRows] = {}
         for file in files:
             if self.has(file):
                 bounds = np.array([self._files[file.path][0], self._files[file.path][0] + 1], np.uint64)
                 first, end = np.searchsorted(numbers, bounds)
-                by_file[file.path] = rows[first:end]
+                by_file[file.path] = IndexedRows(rows[first:end])
         return by_file
 
     def _write(self, merged_runs: list[Run]) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from logicalrep.pipeline.index.key_index import IndexTooLargeError, KeyIndex, Rows
+from logicalrep.pipeline.index.key_index import IndexedRows, IndexTooLargeError, KeyIndex
 from logicalrep.pipeline.index.private_folders import private_folder
 from logicalrep.pipeline.index.runs import IndexDamagedError, size_of
 from logicalrep.pipeline.limits import Limits
@@ -43,8 +43,8 @@ class IndexableTable(Protocol):
 class RowFinder(Protocol):
     """Finds the rows with some keys in a table's files; after an error it finds rows in fewer files."""
 
-    def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, Rows]:
-        """Return, for some of the files, the sorted rows that may have one of the keys; no other rows have one."""
+    def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, IndexedRows]:
+        """Return, for some of the files, the rows that may have one of the keys."""
 
     def rebuild(self) -> None:
         """Forget all files after a row was not found."""
@@ -164,9 +164,9 @@ class TableIndex:
         """Return whether the index may lack files of the table."""
         return not self._is_refused and self._followed != stored.version
 
-    def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, Rows]:
-        """Return, for each indexed file, the rows that may have one of the keys; no other rows have one."""
-        rows_of_files: Mapping[str, Rows] = {}
+    def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, IndexedRows]:
+        """Return, for each indexed file, the rows that may have one of the keys."""
+        rows_of_files: Mapping[str, IndexedRows] = {}
 
         def find(index: KeyIndex) -> None:
             nonlocal rows_of_files

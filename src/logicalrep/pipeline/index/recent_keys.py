@@ -1,8 +1,9 @@
 """The keys of data files that batches search again and again, in the memory of a run's process.
 
 Data files never change, and their names are unique. So replicate reads the keys of a file once, and afterwards finds
-the rows of a batch without opening the files that have none. Like an index on a disk, the keys in memory only narrow
-down the rows to compare: a lookup may return rows of other keys, and never misses a row.
+the rows of a batch without opening the files that have none. A lookup never misses a row. A file whose keys are
+integers of a range of 32 bits has the keys themselves in memory: a lookup returns the rows of these keys alone, with
+the keys. Of other keys, memory has parts of their hashes: a lookup may return rows of other keys, which are compared.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logicalrep.pipeline.index.hashes import Hashes, hashes_of
-from logicalrep.pipeline.index.key_index import Rows, key_identity
+from logicalrep.pipeline.index.key_index import IndexedRows, key_identity
 from logicalrep.pipeline.index.key_indexes import IndexableTable, has_findable_rows
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.row_keys import row_keys
@@ -28,22 +30,76 @@ from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 
 _Entries = NDArray[np.uint64]
-"""A number for each row, sorted: the upper half of its key's hash, then the number of the row."""
+"""A number for each row, sorted: 32 bits of its key or of the key's hash, then the number of the row."""
 
-_LOW = np.uint64(0xFFFFFFFF)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_GREATEST = np.iinfo(np.int64).max
 _ENTRY_BYTES = 8
 _SALT_BITS = 64
 
 
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys of the rows of a data file."""
+
+    entries: _Entries
+    least: int | None
+    """The least key, an integer, whose differences to the keys the entries begin with; None if hashes are there."""
+
+    def find(self, keys: pa.Array, salt: int) -> IndexedRows:
+        """Return the rows that may have one of the keys."""
+        if self.least is None:
+            first, counts = self._bounds(np.unique(_upper_halves(keys, salt)))
+            return IndexedRows(np.sort(self._numbers(first, counts)))
+        wanted = np.unique(keys.drop_null().to_numpy(zero_copy_only=False).astype(np.int64))
+        last = min(self.least + int(_LOW), _GREATEST)
+        wanted = wanted[np.searchsorted(wanted, self.least) : np.searchsorted(wanted, last, "right")]
+        first, counts = self._bounds(_differences(wanted, self.least))
+        numbers = self._numbers(first, counts)
+        order = np.argsort(numbers)
+        return IndexedRows(numbers[order], pa.array(np.repeat(wanted, counts)[order]).cast(keys.type))
+
+    def _bounds(self, halves: _Entries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first entry with each upper half, and the number of these entries."""
+        first = np.searchsorted(self.entries, halves)
+        return first, np.searchsorted(self.entries, halves | _LOW, "right") - first
+
+    def _numbers(self, first: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        places = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        numbers: NDArray[np.int64] = (self.entries[places] & _LOW).astype(np.int64)
+        return numbers
+
+
+def _keys_in_memory(keys: pa.Array, salt: int) -> _Keys:
+    least = None
+    if pa.types.is_signed_integer(keys.type) and len(keys) and not keys.null_count:
+        bounds = pc.min_max(keys).as_py()
+        least = bounds["min"] if bounds["max"] - bounds["min"] <= int(_LOW) else None
+    if least is None:
+        halves = _upper_halves(keys, salt)
+    else:
+        halves = _differences(keys.to_numpy(zero_copy_only=False).astype(np.int64), least)
+    entries = halves | np.arange(len(keys), dtype=np.uint64)
+    entries.sort()
+    return _Keys(entries, least)
+
+
+def _differences(keys: NDArray[np.int64], least: int) -> _Entries:
+    return (keys - least).astype(np.uint64) << _HALF
+
+
+def _upper_halves(keys: pa.Array, salt: int) -> Hashes:
+    return hashes_of(keys, salt) & ~_LOW
+
+
 @dataclass(slots=True)
 class _FileKeys:
-    """The keys of a data file."""
+    """A data file that was searched, with its keys from the second lookup on: many files are searched once."""
 
     size: int
     identity: object
     """The identity of the key."""
-    entries: _Entries | None
-    """None after the first lookup: many files are searched once and then replaced."""
+    keys: _Keys | None
     used: float
     """The time of the last lookup."""
 
@@ -73,36 +129,38 @@ class RecentKeys:
         """The bytes of the keys in memory."""
         return self._bytes
 
-    def hashes_of(self, keys: pa.Array) -> Hashes:
-        """Return the halves of the keys' hashes that entries begin with, at the place where entries have them."""
-        return hashes_of(keys, self._salt) & ~_LOW
+    def find(
+        self, storage: Storage, folder: str, table: TableSpec, file: DataFile, keys: pa.Array
+    ) -> IndexedRows | None:
+        """Return the rows of a file that may have one of the keys; None if the file's keys are not in memory."""
+        keys_of_file = self._keys_of(storage, folder, table, file)
+        return None if keys_of_file is None else keys_of_file.find(keys, self._salt)
 
-    def entries_of(self, storage: Storage, folder: str, table: TableSpec, file: DataFile) -> _Entries | None:
-        """Return the entries of a file, which the second lookup reads; None if the file has none yet or no room."""
+    def _keys_of(self, storage: Storage, folder: str, table: TableSpec, file: DataFile) -> _Keys | None:
         name, identity, current_time = (folder, file.path), key_identity(table), time.monotonic()
         with self._lock:
-            keys = self._files.get(name)
-            if keys is None or (keys.size, keys.identity) != (file.size, identity):
+            file_keys = self._files.get(name)
+            if file_keys is None or (file_keys.size, file_keys.identity) != (file.size, identity):
                 self._forget(name)
                 self._files[name] = _FileKeys(file.size, identity, None, current_time)
                 return None
             self._files.move_to_end(name)
-            keys.used = current_time
-            if keys.entries is not None:
-                return keys.entries
+            file_keys.used = current_time
+            if file_keys.keys is not None:
+                return file_keys.keys
         is_little = file.size <= self._limits.in_process_bytes * self._limits.marked_weight
         # Only one file at a time needs the memory of its keys and hashes, too.
         if not is_little or not self._is_reading.acquire(blocking=False):
             return None
         try:
-            entries = self._read(storage, folder, table, file) if self._has_room(_ENTRY_BYTES * file.rows) else None
+            keys = self._read(storage, folder, table, file) if self._has_room(_ENTRY_BYTES * file.rows) else None
         finally:
             self._is_reading.release()
         with self._lock:
-            if entries is not None and self._files.get(name) is keys:
-                keys.entries = entries
-                self._bytes += entries.nbytes
-        return entries
+            if keys is not None and self._files.get(name) is file_keys:
+                file_keys.keys = keys
+                self._bytes += keys.entries.nbytes
+        return keys
 
     def forget_missing(self, folder: str, paths: Collection[str]) -> None:
         """Forget the files of a folder that are no longer in its table."""
@@ -117,18 +175,18 @@ class RecentKeys:
         """
         with self._lock:
             used_before = time.monotonic() - self._limits.key_seconds
-            for name, keys in list(self._files.items()):
-                if self._bytes + nbytes <= self._limits.key_bytes or keys.used > used_before:
+            for name, file_keys in list(self._files.items()):
+                if self._bytes + nbytes <= self._limits.key_bytes or file_keys.used > used_before:
                     break
                 self._forget(name)
             return self._bytes + nbytes <= self._limits.key_bytes
 
     def _forget(self, name: tuple[str, str]) -> None:
-        keys = self._files.pop(name, None)
-        if keys is not None and keys.entries is not None:
-            self._bytes -= keys.entries.nbytes
+        file_keys = self._files.pop(name, None)
+        if file_keys is not None and file_keys.keys is not None:
+            self._bytes -= file_keys.keys.entries.nbytes
 
-    def _read(self, storage: Storage, folder: str, table: TableSpec, file: DataFile) -> _Entries | None:
+    def _read(self, storage: Storage, folder: str, table: TableSpec, file: DataFile) -> _Keys | None:
         try:
             rows = read_rows(storage, folder, replace(file, vector=None), table.stored, table.key_names)
         except (DamagedError, StorageError):
@@ -136,9 +194,7 @@ class RecentKeys:
             return None
         if rows.num_rows != file.rows or file.rows > int(_LOW):
             return None
-        entries = self.hashes_of(row_keys(table, rows)) | np.arange(file.rows, dtype=np.uint64)
-        entries.sort()
-        return entries
+        return _keys_in_memory(row_keys(table, rows), self._salt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +205,10 @@ class TableKeys:
     storage: Storage
     folder: str
 
-    def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, Rows]:
-        """Return, for each file whose keys are in memory, the sorted rows that may have one of the keys."""
-        key_hashes = np.unique(self.recent.hashes_of(keys))
-        rows_of_files = {}
-        for file in files:
-            entries = self.recent.entries_of(self.storage, self.folder, table, file)
-            if entries is not None:
-                first = np.searchsorted(entries, key_hashes)
-                counts = np.searchsorted(entries, key_hashes | _LOW, "right") - first
-                places = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-                rows_of_files[file.path] = np.sort((entries[places] & _LOW).astype(np.int64))
-        return rows_of_files
+    def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, IndexedRows]:
+        """Return, for each file whose keys are in memory, the rows that may have one of the keys."""
+        by_file = {file.path: self.recent.find(self.storage, self.folder, table, file, keys) for file in files}
+        return {path: rows for path, rows in by_file.items() if rows is not None}
 
     def rebuild(self) -> None:
         """Forget the keys after a batch did not find a row."""
