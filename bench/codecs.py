@@ -24,7 +24,7 @@ def rows() -> list[Row]:
         Contender("parse", len(sample), in_python(lambda: consume(map(v1.parse, sample)))),
         Contender("Decoder", len(sample), in_python(lambda: consume(map(Decoder(1).decode, sample)))),
         Contender("parse, construct Struct", len(few), lambda: consume(struct[data[0]].parse(data) for data in few)),
-        Contender("build", len(parsed), lambda: consume(message.build() for message in parsed)),
+        Contender("build", len(parsed), in_python(lambda: consume(message.build() for message in parsed))),
         Contender(
             "build, construct Struct", len(objects), lambda: consume(layout.build(item) for layout, item in objects)
         ),
@@ -33,6 +33,7 @@ def rows() -> list[Row]:
         contenders += [
             Contender("parse, native", len(sample), lambda: consume(map(v1.parse, sample))),
             Contender("Decoder, native", len(sample), lambda: consume(map(Decoder(1).decode, sample))),
+            Contender("build, native", len(parsed), lambda: consume(message.build() for message in parsed)),
         ]
     peer = pypgoutput()
     if peer:
@@ -53,8 +54,9 @@ def _table(measured: dict[str, float]) -> Iterator[Row]:
     yield from companion("parse, pypgoutput", "parse", "parse is faster", 4.0)
     yield from companion("parse, construct Struct", "parse", "parse is faster", 20.0)
     yield Row("Decoder", measured["Decoder"], _UNIT)
+    yield Row("build", measured["build"], _UNIT)
     if "Decoder, native" in measured:
-        for name, target in (("parse", None), ("Decoder", 3.5)):
+        for name, target in (("parse", None), ("Decoder", 3.5), ("build", 4.0)):
             native = f"{name}, native"
             yield Row(
                 native, measured[native], _UNIT, measured[native] / measured[name], "faster than in Python", target
@@ -62,5 +64,4 @@ def _table(measured: dict[str, float]) -> Iterator[Row]:
     best = "Decoder, native" if "Decoder, native" in measured else "Decoder"
     for name in (parsers.NODE, parsers.GO):
         yield from companion(name, best, f"{best} is faster")
-    yield Row("build", measured["build"], _UNIT)
     yield from companion("build, construct Struct", "build", "build is faster", 20.0)

@@ -25,15 +25,15 @@ def pypgoutput() -> dict[int, Callable[[bytes], object]]:
 
 
 def in_python(run: Callable[[], object]) -> Callable[[], object]:
-    """Return the same without the native reader, whether that is installed or not."""
+    """Return the same without the native reader and writer, whether they are installed or not."""
     module: Any = v1
-    native = v1.native_read
+    native = v1.native_read, v1.native_write
 
     def without() -> None:
-        module.native_read = None
+        module.native_read = module.native_write = None
         try:
             run()
         finally:
-            module.native_read = native
+            module.native_read, module.native_write = native
 
     return without

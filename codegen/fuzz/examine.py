@@ -236,25 +236,25 @@ class _Version:
     def written(
         self, title: str, data: bytes, values: Values, sender: str, facts: Mapping[str, Any], shown: str
     ) -> None:
-        """Both writers give the oracle's bytes."""
-        message = self.object_of(title, values)
-        if (built := message.build()) != data:
-            self.fault("build", "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
+        """All writers give the oracle's bytes."""
+        for check, build in self.writers(self.object_of(title, values), facts):
+            if (built := build()) != data:
+                self.fault(check, "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
+
+    def writers(self, message: Any, facts: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], bytes]]]:
         named = {name: fact for name, fact in facts.items() if isinstance(fact, bool)}
-        if (built := message.struct.build(message, **named)) != data:
-            self.fault("Struct.build", "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
+        yield "build", message.build
+        if any(name.startswith("native_write") for name in vars(self.module)):
+            yield "build without native", lambda: self.without_native(message.build)
+        yield "Struct.build", lambda: message.struct.build(message, **named)
 
     def altered(self, message: Any, title: str, facts: Mapping[str, Any], draw: random.Random) -> None:
-        """Both writers refuse an attribute that does not fit its row, and write another value that does."""
+        """All writers refuse an attribute that does not fit its row, and write another value that does."""
         if (altered := _altered(message, self.run.spec["layouts"], facts, draw)) is None:
             return
-        values, named = _plain(altered), {name: fact for name, fact in facts.items() if isinstance(fact, bool)}
-        expected = self.oracle_bytes(title, values, facts)
+        expected = self.oracle_bytes(title, _plain(altered), facts)
         shown = f"{altered} in version {self.version} with {dict(facts)}"
-        for check, build in (
-            ("build", altered.build),
-            ("Struct.build", lambda: altered.struct.build(altered, **named)),
-        ):
+        for check, build in self.writers(altered, facts):
             try:
                 built = build()
             except (self.encode_error, self.construct_error) as error:
@@ -366,7 +366,7 @@ class _Version:
             vars(self.module).get(name) for name in ("native_read", "native_read_of_server", "native_read_of_client")
         )
         if any(own):
-            yield "parse without native", lambda: self.without_native(data, accepted)
+            yield "parse without native", lambda: self.without_native(lambda: self.module.parse(data, **accepted))
         struct = getattr(self.module, f"{sender}_message" if self.two_way else "message")
         yield "Struct.parse", lambda: struct.parse(data, **facts)
         yield (
@@ -386,14 +386,19 @@ class _Version:
         message, end = self.module.parse_from(b"\xff" + data, 1, **accepted)
         return message if end == len(data) + 1 else None
 
-    def without_native(self, data: bytes, accepted: dict[str, Any]) -> Any:
-        names = [name for name in vars(self.module) if name.startswith("native_read")]
-        native = {name: getattr(self.module, name) for name in names}
+    def without_native(self, call: Callable[[], Any]) -> Any:
+        modules = [module for name, module in sys.modules.items() if f"{name}.".startswith(f"{self.package.__name__}.")]
+        native = [
+            (module, {name: value for name, value in vars(module).items() if name.startswith("native_")})
+            for module in modules
+        ]
         try:
-            vars(self.module).update(dict.fromkeys(native))
-            return self.module.parse(data, **accepted)
+            for module, functions in native:
+                vars(module).update(dict.fromkeys(functions))
+            return call()
         finally:
-            vars(self.module).update(native)
+            for module, functions in native:
+                vars(module).update(functions)
 
     def conversation(self, facts: Mapping[str, Any], wanted: tuple[str, Values] | None) -> Any:
         """Return a session before the wanted message, whose references are described."""

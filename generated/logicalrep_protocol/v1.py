@@ -47,6 +47,7 @@ from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import flags_of, setters
 from logicalrep_runtime.native import reader as native_reader
+from logicalrep_runtime.native import writer as native_writer
 from logicalrep_runtime.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -155,6 +156,8 @@ class Begin:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             if not self.final_lsn:
                 raise MalformedError
@@ -243,6 +246,8 @@ class Message:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_BBQ.pack(0x4D, self.flags, self.message_lsn))
@@ -313,6 +318,8 @@ class Commit:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             return _BBQQq.pack(0x43, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
         except _UNFIT as error:
@@ -367,6 +374,8 @@ class Origin:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_BQ.pack(0x4F, self.origin_lsn))
@@ -543,6 +552,8 @@ class Relation:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_BI.pack(0x52, self.relation_id))
@@ -629,6 +640,8 @@ class Type:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_BI.pack(0x59, self.type_id))
@@ -869,6 +882,8 @@ class Insert:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_BIB.pack(0x49, self.relation_id, 0x4E))
@@ -964,6 +979,8 @@ class Update:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_BI.pack(0x55, self.relation_id))
@@ -1042,6 +1059,8 @@ class Delete:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             if self.old_kind not in ("K", "O"):
@@ -1122,6 +1141,8 @@ class Truncate:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_BiB.pack(0x54, len(self.relation_ids), self.options))
@@ -1177,6 +1198,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 }
 
 native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 1, globals())
+native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:

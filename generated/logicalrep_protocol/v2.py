@@ -63,6 +63,7 @@ from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import flags_of, setters
 from logicalrep_runtime.native import reader as native_reader
+from logicalrep_runtime.native import writer as native_writer
 from logicalrep_runtime.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -206,6 +207,8 @@ class Message:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x4D))
@@ -325,6 +328,8 @@ class Relation:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x52))
@@ -431,6 +436,8 @@ class Type:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x59))
@@ -512,6 +519,8 @@ class Insert:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x49))
@@ -625,6 +634,8 @@ class Update:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x55))
@@ -722,6 +733,8 @@ class Delete:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x44))
@@ -820,6 +833,8 @@ class Truncate:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x54))
@@ -876,6 +891,8 @@ class StreamStart:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             if self.first_segment not in (0, 1):
                 raise MalformedError
@@ -912,6 +929,8 @@ class StreamStop:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             return _B.pack(0x45)
         except _UNFIT as error:
@@ -975,6 +994,8 @@ class StreamCommit:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             return _BIBQQq.pack(0x63, self.xid, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
         except _UNFIT as error:
@@ -1029,6 +1050,8 @@ class StreamAbort:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             return _BII.pack(0x41, self.xid, self.subxid)
         except _UNFIT as error:
@@ -1104,6 +1127,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 }
 
 native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 2, globals())
+native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:

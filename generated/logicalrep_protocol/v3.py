@@ -61,6 +61,7 @@ from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import setters
 from logicalrep_runtime.native import reader as native_reader
+from logicalrep_runtime.native import writer as native_writer
 from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -181,6 +182,8 @@ class BeginPrepare:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             if not self.prepare_lsn or not self.end_lsn:
@@ -277,6 +280,8 @@ class Prepare:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             if not self.prepare_lsn or not self.end_lsn:
@@ -366,6 +371,8 @@ class CommitPrepared:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             if not self.commit_lsn or not self.end_lsn:
@@ -477,6 +484,8 @@ class RollbackPrepared:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             if not self.prepare_end_lsn or not self.rollback_end_lsn:
@@ -583,6 +592,8 @@ class StreamPrepare:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             if not self.prepare_lsn or not self.end_lsn:
@@ -688,6 +699,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 }
 
 native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 3, globals())
+native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:

@@ -63,6 +63,7 @@ from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import setters
 from logicalrep_runtime.native import reader as native_reader
+from logicalrep_runtime.native import writer as native_writer
 from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -187,6 +188,8 @@ class StreamAbort:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_BII.pack(0x41, self.xid, self.subxid))
@@ -285,6 +288,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 }
 
 native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 4, globals())
+native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:

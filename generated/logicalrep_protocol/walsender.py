@@ -34,6 +34,7 @@ from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import setters
 from logicalrep_runtime.native import reader as native_reader
+from logicalrep_runtime.native import writer as native_writer
 from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -125,6 +126,8 @@ class XLogData:
 
     def build(self) -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write_of_server is not None and (written := native_write_of_server(self, "")) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_BQQq.pack(0x77, self.start_lsn, self.end_lsn, self.send_timestamp))
@@ -185,6 +188,8 @@ class PrimaryKeepaliveMessage:
 
     def build(self) -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write_of_server is not None and (written := native_write_of_server(self, "")) is not None:
+            return written
         try:
             if self.reply_requested not in (0, 1):
                 raise MalformedError
@@ -250,6 +255,8 @@ class PrimaryStatusUpdate:
 
     def build(self) -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write_of_server is not None and (written := native_write_of_server(self, "")) is not None:
+            return written
         try:
             return _BQQQq.pack(0x73, self.end_lsn, self.oldest_committing_xid, self.next_xid, self.send_timestamp)
         except _UNFIT as error:
@@ -325,6 +332,8 @@ class StandbyStatusUpdate:
 
     def build(self) -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write_of_client is not None and (written := native_write_of_client(self, "")) is not None:
+            return written
         try:
             if self.reply_requested not in (0, 1):
                 raise MalformedError
@@ -406,6 +415,8 @@ class HotStandbyFeedbackMessage:
 
     def build(self) -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write_of_client is not None and (written := native_write_of_client(self, "")) is not None:
+            return written
         try:
             return _BqIIII.pack(
                 0x68, self.send_timestamp, self.xmin, self.xmin_epoch, self.catalog_xmin, self.catalog_xmin_epoch
@@ -455,6 +466,8 @@ class RequestPrimaryStatusUpdate:
 
     def build(self) -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write_of_client is not None and (written := native_write_of_client(self, "")) is not None:
+            return written
         try:
             return _Bq.pack(0x70, self.send_timestamp)
         except _UNFIT as error:
@@ -517,7 +530,9 @@ _CLIENT_MESSAGES: dict[int, _Parser] = {
 }
 
 native_read_of_server: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "server")
+native_write_of_server: Callable[..., bytes | None] | None = native_writer(native_read_of_server)
 native_read_of_client: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "client")
+native_write_of_client: Callable[..., bytes | None] | None = native_writer(native_read_of_client)
 
 
 def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> AnyMessage:

@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <string.h>
+#include <structmember.h>
 
 static bool compile_operations(Reader *reader, Program *program, PyObject *sources, Operation **operations,
                                Py_ssize_t *count, int depth);
@@ -62,6 +63,11 @@ static bool is_made_by(PyTypeObject *base, PyObject *class, const char *format)
     return object != NULL;
 }
 
+static bool have_same(PyTypeObject *class, PyTypeObject *other, int slot)
+{
+    return PyType_GetSlot(class, slot) == PyType_GetSlot(other, slot);
+}
+
 static bool wrapper_of(PyObject *wrapper, Operation *operation)
 {
     if (wrapper == Py_None) {
@@ -70,6 +76,8 @@ static bool wrapper_of(PyObject *wrapper, Operation *operation)
     operation->wrapper = wrapper;
     if (PyType_Check(wrapper) && PyType_IsSubtype((PyTypeObject *)wrapper, &PyLong_Type)) {
         operation->is_subclass = true;
+        operation->is_plain = have_same((PyTypeObject *)wrapper, &PyLong_Type, Py_nb_bool) &&
+                              have_same((PyTypeObject *)wrapper, &PyLong_Type, Py_tp_richcompare);
         return is_made_by(&PyLong_Type, wrapper, "Oi");
     }
     return PyCallable_Check(wrapper) || wrong("a wrapper");
@@ -284,23 +292,43 @@ static bool compile_operations(Reader *reader, Program *program, PyObject *sourc
     return true;
 }
 
-static bool attributes_of(PyObject *descriptors, Program *program)
+/* The offset of a descriptor's slot in instances of a class. */
+static bool slot_of(PyTypeObject *class, PyObject *descriptor, Py_ssize_t *slot)
+{
+    if (Py_TYPE(descriptor) != &PyMemberDescr_Type) {
+        return wrong("a descriptor");
+    }
+    PyObject *owner = PyObject_GetAttrString(descriptor, "__objclass__");
+    PyObject *name = owner == NULL ? NULL : PyObject_GetAttrString(descriptor, "__name__");
+    const char *text = name == NULL ? NULL : PyUnicode_AsUTF8AndSize(name, NULL);
+    bool is_found = false;
+    if (text != NULL && PyType_IsSubtype(class, (PyTypeObject *)owner) &&
+        PyType_GetFlags((PyTypeObject *)owner) & Py_TPFLAGS_HEAPTYPE) {
+        const PyMemberDef *member = PyType_GetSlot((PyTypeObject *)owner, Py_tp_members);
+        for (; member != NULL && member->name != NULL && !is_found; member++) {
+            is_found = member->type == T_OBJECT_EX && member->flags == 0 && strcmp(member->name, text) == 0;
+            *slot = member->offset;
+        }
+    }
+    Py_XDECREF(owner);
+    Py_XDECREF(name);
+    return is_found || (!PyErr_Occurred() && wrong("a descriptor"));
+}
+
+static bool slots_of(PyObject *descriptors, Program *program)
 {
     if (!is_tuple(descriptors, -1)) {
         return false;
     }
     Py_ssize_t count = PyTuple_Size(descriptors);
-    program->attributes = cleared(count, sizeof(Attribute));
-    if (program->attributes == NULL) {
+    program->slots = cleared(count, sizeof(Py_ssize_t));
+    if (program->slots == NULL) {
         return false;
     }
     program->attribute_count = count;
     for (Py_ssize_t index = 0; index < count; index++) {
-        PyObject *descriptor = PyTuple_GetItem(descriptors, index);
-        program->attributes[index].descriptor = descriptor;
-        program->attributes[index].set = (descrsetfunc)PyType_GetSlot(Py_TYPE(descriptor), Py_tp_descr_set);
-        if (program->attributes[index].set == NULL) {
-            return wrong("a descriptor");
+        if (!slot_of(program->class, PyTuple_GetItem(descriptors, index), &program->slots[index])) {
+            return false;
         }
     }
     return true;
@@ -319,7 +347,7 @@ static bool fill_program(Reader *reader, PyObject *source, Program *program, int
         return false;
     }
     program->class = (PyTypeObject *)class;
-    if (!attributes_of(PyTuple_GetItem(source, 1), program) ||
+    if (!slots_of(PyTuple_GetItem(source, 1), program) ||
         !index_of(PyTuple_GetItem(source, 2), 1024, &program->measure_count) ||
         !compile_operations(reader, program, PyTuple_GetItem(source, 3), &program->operations,
                             &program->operation_count, depth)) {
@@ -360,6 +388,6 @@ void free_program(Program *program)
         return;
     }
     free_operations(program->operations, program->operation_count);
-    PyMem_Free(program->attributes);
+    PyMem_Free(program->slots);
     PyMem_Free(program);
 }

@@ -47,7 +47,7 @@ static bool fill(Reader *self, PyObject *table)
             return false;
         }
     }
-    return true;
+    return prepare_writing(self);
 }
 
 static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
@@ -79,6 +79,9 @@ static int reader_traverse(Reader *self, visitproc visit, void *arg)
 
 static int reader_clear(Reader *self)
 {
+    PyMem_Free(self->written);
+    self->written = NULL;
+    self->written_count = 0;
     for (int tag = 0; tag < 256; tag++) {
         Program *program = self->programs[tag];
         self->programs[tag] = NULL;
@@ -128,8 +131,25 @@ static PyObject *reader_read(Reader *self, PyObject *const *arguments, Py_ssize_
 PyDoc_STRVAR(read_doc, "read(data, encoding, *facts)\n--\n\n"
                        "Return the message that the bytes are; None where they are none.");
 
+static PyObject *reader_write(Reader *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 2 || !PyUnicode_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "write takes a message and the name of an encoding");
+        return NULL;
+    }
+    PyObject *data = write_message(self, arguments[0], arguments[1]);
+    if (data == NULL && !PyErr_Occurred()) {
+        Py_RETURN_NONE;
+    }
+    return data;
+}
+
+PyDoc_STRVAR(write_doc, "write(message, encoding)\n--\n\n"
+                        "Return a message's bytes; None where the writer in Python has to say what is wrong.");
+
 static PyMethodDef reader_methods[] = {
     {"read", (PyCFunction)(void (*)(void))reader_read, METH_FASTCALL, read_doc},
+    {"write", (PyCFunction)(void (*)(void))reader_write, METH_FASTCALL, write_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* The number of the table's form; logicalrep_runtime/native.py has the same one. */
-#define TABLE_NUMBER 3
+#define TABLE_NUMBER 4
 
 /* Layouts within layouts, and conditions within conditions. */
 #define DEEPEST 32
@@ -50,6 +50,7 @@ struct Operation {
     bool is_signed;
     PyObject *wrapper; /* NULL for plain integers */
     bool is_subclass;  /* whether the wrapper is a subclass of int, made as by int.__new__ */
+    bool is_plain;     /* whether its instances are compared as integers are */
     const unsigned char *bytes;
     Py_ssize_t size;
     Py_ssize_t fact;
@@ -63,14 +64,9 @@ struct Operation {
     Py_ssize_t absent_count;
 };
 
-typedef struct {
-    PyObject *descriptor;
-    descrsetfunc set;
-} Attribute;
-
 struct Program {
     PyTypeObject *class;
-    Attribute *attributes;
+    Py_ssize_t *slots; /* the attributes' offsets in an instance */
     Py_ssize_t attribute_count;
     Py_ssize_t measure_count;
     Py_ssize_t smallest; /* bytes that it takes at least */
@@ -79,9 +75,16 @@ struct Program {
 };
 
 typedef struct {
+    PyTypeObject *class;
+    const Program *program;
+} Written;
+
+typedef struct {
     PyObject_HEAD
     PyObject *table; /* NULL once it is cleared */
     Program *programs[256];
+    Written *written; /* the programs by their classes */
+    Py_ssize_t written_count;
     Py_ssize_t fact_count;
     newfunc new_integer;
     unsigned long long accepted;
@@ -92,8 +95,20 @@ typedef struct {
 Program *compile_program(Reader *reader, PyObject *source, int depth);
 void free_program(Program *program);
 
+/* The place of an attribute in an instance of the program's class. */
+static inline PyObject **slot_in(PyObject *object, const Program *program, Py_ssize_t attribute)
+{
+    return (PyObject **)((char *)object + program->slots[attribute]);
+}
+
 /* Reads one message; NULL without an exception where the bytes are none. */
 PyObject *read_message(Reader *reader, const unsigned char *data, Py_ssize_t size, PyObject *encoding,
                        PyObject *const *facts);
+
+/* Makes a reader's programs ready for `write_message`; false with an exception. */
+bool prepare_writing(Reader *reader);
+
+/* Writes one message; NULL where that is left to Python, without an exception unless memory is short. */
+PyObject *write_message(Reader *reader, PyObject *message, PyObject *encoding);
 
 #endif

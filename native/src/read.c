@@ -168,10 +168,10 @@ static bool set(PyObject *object, const Program *program, Py_ssize_t attribute, 
     if (value == NULL) {
         return false;
     }
-    const Attribute *own = &program->attributes[attribute];
-    int result = own->set(own->descriptor, object, value);
-    Py_DECREF(value);
-    return result == 0;
+    PyObject **slot = slot_in(object, program, attribute), *previous = *slot;
+    *slot = value;
+    Py_XDECREF(previous);
+    return true;
 }
 
 static bool set_choices(Cursor *cursor, const Program *program, const Operation *operation, Py_ssize_t count,

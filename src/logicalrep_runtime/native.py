@@ -1,9 +1,10 @@
-"""The native reader of `logicalrep-native`, if installed: conversion of layouts to its tables.
+"""The native reader of `logicalrep-native`, if installed, which also writes: conversion of layouts to its tables.
 
 `LOGICALREP_NATIVE=0` in the environment turns the native reader off. Each generated `parse` calls the native reader
-first, and reads in Python the bytes that it refuses, so that Python raises all errors. Python alone reads messages with
-an operation, or an attribute of an operation, that the native reader does not support, and protocols that distinguish
-messages by more than their tags.
+first, and reads in Python the bytes that it refuses, so that Python raises all errors; so does each `build` with the
+attributes that the native reader does not write. Python alone reads and writes messages with an operation, or an
+attribute of an operation, that the native reader does not support, and protocols that distinguish messages by more than
+their tags.
 
 A table is a pair of its number and its messages; a message is a pair of its tag and its program. A program has a class,
 the descriptors of the class's attributes, the number of measures, and operations, which refer to attributes and
@@ -29,7 +30,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import EnumMeta
-from typing import Any
+from typing import Any, cast
 
 from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
 from logicalrep_runtime.layout_words import of_version, tag_of
@@ -47,7 +48,7 @@ from logicalrep_runtime.operations import (
     Text,
 )
 
-TABLE_NUMBER = 3
+TABLE_NUMBER = 4
 """The version of the table's format and of the loaders' arguments. A module with another number is not used."""
 
 _LOG = logging.getLogger("logicalrep")
@@ -63,6 +64,13 @@ def reader(
         return None
     read: Callable[..., Any] = module.Reader(table(protocol, version, namespace, sender)).read
     return read
+
+
+def writer(read: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """Return the native `write(message, encoding)` beside a native `read`, or None. `write` returns None for messages
+    that Python has to write or refuse."""
+    write: Callable[..., Any] | None = None if read is None else cast(Any, read).__self__.write
+    return write
 
 
 @functools.cache

@@ -31,6 +31,7 @@ from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import setters
 from logicalrep_runtime.native import reader as native_reader
+from logicalrep_runtime.native import writer as native_writer
 from logicalrep_runtime.scalars import Buffer
 
 __all__ = [
@@ -95,6 +96,8 @@ class NewArchive:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x6E))
@@ -138,6 +141,8 @@ class Manifest:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             return _B.pack(0x6D)
         except _UNFIT as error:
@@ -175,6 +180,8 @@ class ArchiveOrManifestData:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x64))
@@ -224,6 +231,8 @@ class ProgressReport:
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
+        if native_write is not None and (written := native_write(self, encoding)) is not None:
+            return written
         try:
             return _Bq.pack(0x70, self.byte_count)
         except _UNFIT as error:
@@ -264,6 +273,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 }
 
 native_read: Callable[..., AnyMessage | None] | None = native_reader(BASEBACKUP, 1, globals())
+native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 
 
 def parse(data: Buffer, *, encoding: str = "utf-8") -> AnyMessage:

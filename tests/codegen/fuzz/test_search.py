@@ -63,7 +63,7 @@ def test_a_right_package_has_no_fault(tmp_path: Path) -> None:
     ("old", "new", "checks"),
     [
         ('_h = Format(">h")', '_h = Format("<h")', {"parse without native"}),
-        ('out.append(b"\\0")', 'out.append(b"\\1")', {"build"}),
+        ('out.append(b"\\0")', 'out.append(b"\\1")', {"build without native"}),
         ("for _ in range(count)", "for _ in range(count - 1)", {"parse without native"}),
         ('"count" / Rebuild(Int16sb', '"count" / Rebuild(Int8sb', {"Struct.build", "Struct.parse"}),
         ("def parse(", "def other(", {"import"}),
