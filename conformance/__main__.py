@@ -4,6 +4,7 @@ The parts, all of them by default:
 
 - cases: the cases of cases.sql, and whether the rows in the end are the rows of a plain SELECT.
 - schema: random schema changes, while tools follow, are stopped and are killed.
+- types: the same with changes of enums, domains, ranges and composite types.
 - kills: random transactions, while tools are killed again and again.
 - cost: a first load and a backlog, with the processor seconds and the most memory of all of a tool's processes.
 - visible: the seconds from a commit until its rows are visible, at 200 changes a second.
@@ -18,7 +19,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,9 @@ from conformance import page
 from conformance.cases import read_cases
 from conformance.costs import cost, visible
 from conformance.costs.workload import make_tables
-from conformance.histories.generating import History, history
+from conformance.histories.generating import SUBJECTS, History, history
+from conformance.histories.subjects import Subject
+from conformance.histories.subjects_types import Types
 from conformance.run import PUBLICATION, Run
 from conformance.server import PortServer
 from conformance.tool import ROOT, TOOLS, NotAvailableError, Tool
@@ -40,7 +43,7 @@ from logicalrep.postgres.local_server import find_installation
 
 _MANY = 1_000_000
 """The orders from which on a start hardly counts."""
-_WRONG = ROOT / "build" / "conformance"
+_BUILD = ROOT / "build" / "conformance"
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,19 @@ def _cases(kit: Kit) -> str:
 
 
 def _schema(kit: Kit) -> str:
+    return _histories(kit, SUBJECTS.keys() - {Types})
+
+
+def _types(kit: Kit) -> str:
+    return _histories(kit, {Types})
+
+
+def _histories(kit: Kit, about: Collection[type[Subject]]) -> str:
     outcomes = {tool.title: Outcome() for tool in kit.tools}
     for seed in kit.seeds:
-        histories = [history(f"h{index}", seed, kit.phases, with_entries=False) for index in range(kit.histories)]
+        histories = [
+            history(f"h{number}", seed, kit.phases, with_entries=False, about=about) for number in range(kit.histories)
+        ]
         for tool in kit.tools:
             with _run(tool) as run:
                 outcome = play_histories(run, histories, seed)
@@ -115,6 +128,7 @@ def _visible(kit: Kit) -> str:
 _PARTS: dict[str, Callable[[Kit], str]] = {
     "cases": _cases,
     "schema": _schema,
+    "types": _types,
     "kills": _kills,
     "cost": _cost,
     "visible": _visible,
@@ -124,11 +138,15 @@ _PARTS: dict[str, Callable[[Kit], str]] = {
 
 @contextmanager
 def _run(tool: Tool) -> Iterator[Run]:
-    """Yield a run on a server of its own; the folder of the tool stays if an error ends the run."""
-    folder = Path(tempfile.mkdtemp(prefix="logicalrep-conformance-"))
-    with PortServer(find_installation(page.MAJOR)) as server:
-        yield Run(tool, server.dsn, folder / tool.key)
-    shutil.rmtree(folder, ignore_errors=True)
+    """Yield a run on a server of its own; the log of the tool's last run stays in build/conformance/."""
+    with (
+        tempfile.TemporaryDirectory(prefix="logicalrep-conformance-") as folder,
+        PortServer(find_installation(page.MAJOR)) as server,
+    ):
+        run = Run(tool, server.dsn, Path(folder) / tool.key)
+        yield run
+        _BUILD.mkdir(parents=True, exist_ok=True)
+        shutil.copy(run.log, _BUILD / f"{tool.key}.log")
 
 
 @contextmanager
@@ -143,7 +161,6 @@ def _setting(kit: Kit) -> Iterator[Setting]:
 
 def _write_wrong(tool: Tool, seed: int, histories: Sequence[History], outcome: Outcome) -> None:
     """Write the statements of each history that is wrong, with its verdicts."""
-    _WRONG.mkdir(parents=True, exist_ok=True)
     for played in histories:
         verdicts = [
             f"-- {table}: {verdict}"
@@ -152,7 +169,7 @@ def _write_wrong(tool: Tool, seed: int, histories: Sequence[History], outcome: O
         ]
         if verdicts:
             text = "\n".join([str(played), *verdicts])
-            (_WRONG / f"{tool.key}-seed{seed}-{played.name}.sql").write_text(f"{text}\n", "utf-8")
+            (_BUILD / f"{tool.key}-seed{seed}-{played.name}.sql").write_text(f"{text}\n", "utf-8")
 
 
 def _seeds(seeds: range) -> str:
@@ -187,8 +204,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tool", action="append", type=Tool.parse, default=[], metavar="NAME=COMMAND", help="another tool"
     )
-    parser.add_argument("--seeds", type=_parsed_seeds, default=range(1, 4), metavar="1-3", help="of schema and kills")
-    parser.add_argument("--histories", type=int, default=50, help="of each seed of schema")
+    parser.add_argument(
+        "--seeds", type=_parsed_seeds, default=range(1, 4), metavar="1-3", help="of the histories and of kills"
+    )
+    parser.add_argument("--histories", type=int, default=50, help="of each seed of schema and types")
     parser.add_argument("--phases", type=int, default=3, help="of each history")
     parser.add_argument("--kills", type=int, default=10, help="of each seed of kills")
     parser.add_argument("--rows", type=int, default=100_000, help="the orders of cost and visible")

@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "conformance.md"
 MAJOR = 18
 """The major version of the kit's servers."""
 _MOST_EXAMPLES = 3
-"""The verdicts of each tool that are shown."""
+"""The different verdicts of each tool that are shown."""
 
 
 def cases_text(cases: Sequence[Case], outcomes: Mapping[str, Outcome]) -> str:
@@ -41,9 +41,10 @@ def outcomes_text(outcomes: Mapping[str, Outcome], unit: str) -> str:
         figures += [sum(verdict.rows for verdict in verdicts.values())]
         figures += [counts[result] for result in ("right", "wrong", "stopped", "failed")]
         rows.append([title, *(f"{figure:,}" for figure in figures)])
-        shown = [f"`{name}` {verdict}" for name, verdict in verdicts.items() if verdict.result != "right"]
+        shown = {str(verdict): name for name, verdict in reversed(verdicts.items()) if verdict.result != "right"}
         if shown:
-            examples.append(f"- {title}: {'; '.join(shown[:_MOST_EXAMPLES])}.")
+            texts = [f"`{name}` is {text}" for text, name in [*shown.items()][-_MOST_EXAMPLES:]]
+            examples.append(f"- {title}: {'; '.join(reversed(texts))}.")
     return "\n\n".join(filter(None, [table(head, rows), "\n".join(examples)]))
 
 

@@ -96,6 +96,7 @@ class Writer:
         self._connect, self._seed = connect, seed
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._error: psycopg.Error | None = None
         self.transactions = 0
 
     def __enter__(self) -> Self:
@@ -104,15 +105,20 @@ class Writer:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Wait for the transactions that have begun."""
+        """Wait for the transactions that have begun. Raises the error of a transaction that failed."""
         self._stop.set()
         self._thread.join()
+        if self._error is not None:
+            raise self._error
 
     def _run(self) -> None:
-        with self._connect() as connection:
-            while not self._stop.wait(_PAUSE):
-                run(connection, self._seed * _MOST_ROUNDS + self.transactions // _AT_ONCE, _AT_ONCE)
-                self.transactions += _AT_ONCE
+        try:
+            with self._connect() as connection:
+                while not self._stop.wait(_PAUSE):
+                    run(connection, self._seed * _MOST_ROUNDS + self.transactions // _AT_ONCE, _AT_ONCE)
+                    self.transactions += _AT_ONCE
+        except psycopg.Error as error:
+            self._error = error
 
 
 __all__ = ["TABLES", "Writer", "run"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -79,13 +79,30 @@ class History:
         return "\n".join(lines).replace("{schema}", self.name)
 
 
-def history(name: str, seed: object, phases: int, *, with_entries: bool = True, of_schemas: bool = False) -> History:
-    """Return a history; `with_entries` tells whether it may write entries of the publication, which is the user's."""
+def history(
+    name: str,
+    seed: object,
+    phases: int,
+    *,
+    with_entries: bool = True,
+    of_schemas: bool = False,
+    about: Collection[type[Subject]] | None = None,
+) -> History:
+    """Return a history.
+
+    Args:
+        name: the name of the history, and of its schema.
+        seed: the seed of its statements.
+        phases: the number of its phases.
+        with_entries: whether it may write entries of the publication, which is then the user's.
+        of_schemas: whether the publication has schemas.
+        about: the subjects that it may be about; None for all.
+    """
     context = Context(random.Random(f"{seed}/{name}"))
     weights = {
         kind: weight
         for kind, weight in (OF_SCHEMAS if of_schemas else SUBJECTS).items()
-        if with_entries or not kind.needs_own_entries
+        if (with_entries or not kind.needs_own_entries) and (about is None or kind in about)
     }
     kinds = context.chance.choices([*weights], [*weights.values()], k=1 if context.chance.random() < 0.8 else 2)
     if Plain in kinds:
@@ -159,4 +176,4 @@ def _statements(texts: Sequence[str]) -> list[Statement]:
     return [Statement(text) for text in texts]
 
 
-__all__ = ["History", "Statement", "history"]
+__all__ = ["SUBJECTS", "History", "Statement", "history"]

@@ -17,6 +17,7 @@ from logicalrep.observe.figures import Phase
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.reader import ReadError
+from logicalrep.transactions.table_names import TableName
 
 OPTIONS = "--every", "1", "--unrepresentable", "text"
 """Tables are current within seconds, and values that a type cannot hold are in a second column."""
@@ -35,15 +36,16 @@ def main(engine: str, verb: str, *arguments: str) -> None:
         case "read", (folder, *tables):
             state = State.read(Storage(f"{folder}/lake"))
             for table in tables:
-                for line in _lines(Path(folder) / "lake", table, state):
+                schema, _, name = table.partition(".")
+                for line in _lines(Path(folder) / "lake", TableName(schema, name), state):
                     print(json.dumps({"table": table, **line}))
         case _:
             sys.exit(f"{verb} {' '.join(arguments)} is not in the contract")
 
 
-def _lines(lake: Path, table: str, state: State) -> Iterator[dict[str, Any]]:
+def _lines(lake: Path, table: TableName, state: State) -> Iterator[dict[str, Any]]:
     """Yield a table's rows, or why there are none."""
-    current = state.tables.get(table)
+    current = state.tables.get(str(table))
     if current is None:
         return
     match current.phase:
@@ -53,10 +55,8 @@ def _lines(lake: Path, table: str, state: State) -> Iterator[dict[str, Any]]:
         case Phase.OPENING | Phase.QUEUED | Phase.COPYING | Phase.CATCHING_UP:
             yield {"behind": current.error or current.phase}
             return
-    schema, _, name = table.partition(".")
-    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name))
     try:
-        rows = logicalrep.read(lake, quoted).arrow().to_pylist()
+        rows = logicalrep.read(lake, str(table)).arrow().to_pylist()
     except ReadError as error:
         yield {"behind": str(error)}
         return

@@ -58,6 +58,9 @@ public final class Events {
             })
             .using((succeeded, message, error) -> {
                 if (!succeeded) {
+                    if (error != null) {
+                        error.printStackTrace();
+                    }
                     System.err.println(message);
                 }
                 ended.countDown();
@@ -81,7 +84,9 @@ public final class Events {
     private static void close(DebeziumEngine<?> engine) {
         try {
             engine.close();
-        } catch (Exception error) {
+        } catch (IllegalStateException error) {
+            // The engine has ended by itself.
+        } catch (java.io.IOException error) {
             System.err.println(error);
         }
     }
