@@ -5,9 +5,10 @@ adds the row of an insert, and replaces or removes one row that equals the event
 table. Values are decoded by the schema that comes with each event, as the documentation of its types says.
 
 An informed consumer has read the rest of the documentation too. It keeps a value in whose place the placeholder comes.
-It takes a row whose key changed from its old key, by the header that the event has. It gives rows the columns of the
-event's schema, with the defaults that the schema has. It knows the two timestamps that stand for infinities. It leaves
-out events that come again after a restart, and empties the tables where a snapshot begins anew.
+It takes a row whose key changed from its old key, by the header that the event has. It finds rows by the columns of the
+last key, and gives them the columns of the event's schema, with the defaults that the schema has. It knows the two
+timestamps that stand for infinities. It leaves out events that come again after a restart, and empties the tables where
+a snapshot begins anew.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def fold(lines: Iterable[str], *, is_informed: bool) -> dict[str, list[Row]]:
     """
     tables: dict[str, dict[object, Row]] = {}
     columns: dict[str, list[str]] = {}
+    keys: dict[str, list[str]] = {}
     repeats = _Repeats()
     for number, line in enumerate(lines):
         if line == RESTART:
@@ -62,10 +64,17 @@ def fold(lines: Iterable[str], *, is_informed: bool) -> dict[str, list[Row]]:
             rows.clear()
             continue
         old_row, new_row = (_row(event[side], fields[side], is_informed) for side in ("before", "after"))
-        key: object = json.dumps(json.loads(key_text)["payload"]) if key_text != "null" else None
-        if key is None:
+        types = {field["field"]: field for field in fields["after"]["fields"]}
+        key: object
+        if key_text == "null":
             # Without a key a row's place is its own; that of an equal row is found by its old values.
             key = next((place for place, row in rows.items() if row == old_row), None) if old_row else number
+        else:
+            payload = json.loads(key_text)["payload"]
+            key = _key(payload, types)
+            if is_informed and keys.setdefault(table, [*payload]) != [*payload]:
+                keys[table] = [*payload]
+                _move_rows(rows, keys[table])
         moved_from = json.loads(header_text).get(_OLD_KEY)
         old = rows.get(key)
         if new_row is None:
@@ -74,12 +83,12 @@ def fold(lines: Iterable[str], *, is_informed: bool) -> dict[str, list[Row]]:
             continue
         if is_informed:
             if moved_from is not None:
-                old = rows.pop(json.dumps(moved_from["payload"]), None)
+                old = rows.pop(_key(moved_from["payload"], types), None)
             old = old or old_row or {}
             new_row = {name: old.get(name) if text == PLACEHOLDER else text for name, text in new_row.items()}
             if columns.get(table) != [*new_row]:
                 columns[table] = [*new_row]
-                _change_columns(rows.values(), fields["after"]["fields"])
+                _change_columns(rows.values(), types.values())
         rows[key] = new_row
     return {name: list(rows.values()) for name, rows in tables.items()}
 
@@ -116,7 +125,18 @@ class _Repeats:
         return is_repeat
 
 
-def _change_columns(rows: Iterable[Row], fields: list[dict[str, Any]]) -> None:
+def _key(payload: dict[str, Any], types: dict[str, Any]) -> object:
+    return tuple((name, _text(value, types[name], True)) for name, value in payload.items())
+
+
+def _move_rows(rows: dict[object, Row], names: list[str]) -> None:
+    """Put rows where the columns of another key say."""
+    moved = [*rows.values()]
+    rows.clear()
+    rows.update({tuple((name, row.get(name)) for name in names): row for row in moved})
+
+
+def _change_columns(rows: Iterable[Row], fields: Iterable[dict[str, Any]]) -> None:
     """Give rows the columns of an event's schema alone: with its defaults where they lack a column."""
     defaults = {field["field"]: _text(field.get("default"), field, True) for field in fields}
     for row in rows:

@@ -7,15 +7,18 @@ import re
 from typing import Any
 
 from conformance.cases import FILE, read_cases
+from conformance.page import outcomes_text
 from conformance.tools.debezium_consumer import PLACEHOLDER, RESTART, fold
-from conformance.verdicts import compare, query_published
+from conformance.verdicts import Verdict, compare, query_published
+from conformance.workloads import Outcome
 from tests.documents import ROOT
 from tests.postgres.servers import Database
 
 
-def _tables(document: str, head: str) -> dict[str, list[str]]:
-    """The cells of a page's table behind the first of each row, by that one."""
-    lines = iter((ROOT / document).read_text().splitlines())
+def _tables(document: str, head: str, start: str = "") -> dict[str, list[str]]:
+    """Return the cells of the first table with a head after a text, by the first cell of the row."""
+    text = (ROOT / document).read_text()
+    lines = iter(text[text.index(start) :].splitlines())
     next(line for line in lines if line.startswith(head))
     next(lines)
     tables = {}
@@ -47,6 +50,20 @@ def test_the_readme_says_what_the_page_says() -> None:
         local, spark, *debezium = (cell.partition(":")[0] for cell in page[name])
         assert cells[:3] == [local, *debezium], name
         assert spark == local
+
+
+def test_a_workloads_figures_and_first_verdicts_are_shown() -> None:
+    verdicts = {
+        "s.a after phase 1": Verdict("right", rows=1200),
+        "s.b after phase 1": Verdict("wrong", "1 row too many"),
+    }
+    more = {"s.b after phase 2": Verdict("wrong", "1 row too many"), "s.c after phase 2": Verdict("stopped", "no type")}
+    outcome = Outcome(verdicts, 10, kills=2) + Outcome(more, 5, kills=1, exits=1)
+    assert outcomes_text({"mine": outcome}, "statements").splitlines()[2:] == [
+        "| mine | 15 | 3 | 1 | 4 | 1,200 | 1 | 2 | 1 | 0 |",
+        "",
+        "- mine: `s.b after phase 1` is wrong: 1 row too many; `s.c after phase 2` is stopped: no type.",
+    ]
 
 
 def test_differences_are_reported(db18: Database) -> None:
@@ -129,6 +146,16 @@ def test_an_informed_consumer_drops_what_comes_again() -> None:
     ones, twos = {"id": "1", "v": "x"}, {"id": "2", "v": "x"}
     assert fold(sent, is_informed=True) == {"s.t": [ones, ones, ones, twos, twos]}
     assert len(fold(sent, is_informed=False)["s.t"]) == 9
+
+
+def test_an_informed_consumer_finds_rows_by_another_key() -> None:
+    def event(payload: dict[str, Any], v: str) -> str:
+        _, *parts = _event("u", None, None, {"id": 1, "v": v}).split("\t")
+        return "\t".join([json.dumps({"payload": payload}), *parts])
+
+    sent = [event({"id": 1}, "x"), event({"id": 1, "v": "x"}, "x")]
+    assert fold(sent, is_informed=True) == {"s.t": [{"id": "1", "v": "x"}]}
+    assert len(fold(sent, is_informed=False)["s.t"]) == 2
 
 
 def test_an_informed_consumer_has_the_columns_of_the_last_schema() -> None:
