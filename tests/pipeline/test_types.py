@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -92,6 +92,24 @@ def test_statistics_leave_no_row_out(tmp_path: Path) -> None:
             assert sorted(ids) == expected, (column.name, number)
             is_nan = pa.types.is_floating(column.type) and value.as_py() != value.as_py()
             assert (number in ids) != is_nan, (column.name, number)
+
+
+@pytest.mark.parametrize(("kind", "sql_type"), [("float4", "REAL"), ("float8", "DOUBLE")])
+def test_readers_skip_no_row_with_nan(tmp_path: Path, kind: str, sql_type: str) -> None:
+    """DataFusion takes the bounds of a Parquet file for bounds of NaN too, which Parquet leaves out of bounds."""
+    storage, key = Storage(str(tmp_path)), ("id",)
+    log = new_table(storage, table_spec({"id": (23, -1), "v": TYPES[kind][:2], "at": TYPES["int4[]"][:2]}, key))
+    rows = [{"id": "1", "v": "NaN", "at": "{}"}, {"id": "2", "v": "1", "at": "{1}"}, {"id": "3", "v": None, "at": None}]
+    apply(
+        log,
+        change_batches([("insert", None, row) for row in rows], 10, key),
+        Position(APP, Lsn(10)),
+        SequentialEngine(),
+    )
+    reader = QueryBuilder().register("t", DeltaTable(storage.uri_of("public/t")))
+    for condition in (f"v = CAST('NaN' AS {sql_type})", "v > 1", "v <> 1", "v IS NOT NULL AND id = 1"):
+        matching = pa.table(reader.execute(f"SELECT id FROM t WHERE {condition}").read_all())
+        assert matching["id"].to_pylist() == [1], condition
 
 
 @pytest.mark.parametrize("texts", [["x" * 40, "x" * 40 + "y", "y"], [chr(0x10FFFF) * 40, "a"], ["", "ä" * 33]])

@@ -363,7 +363,7 @@ def _write_file(
         data_page_size=_PAGE,
         write_page_index=True,
         write_page_checksum=True,
-        write_statistics=True,
+        write_statistics=_with_bounds(whole),
     )
     data = sink.getvalue()
     limits = storage.limits
@@ -371,6 +371,18 @@ def _write_file(
     path = storage.layout(folder).of_rows(f"part-{uuid.uuid4().hex}{_FULL_SUFFIX if is_full else '.parquet'}")
     storage.write(f"{folder}/{path}", memoryview(data).cast("B"))
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows), partition=partition)
+
+
+def _with_bounds(rows: pa.Table) -> bool | list[str]:
+    """Return the columns to write with bounds: bounds leave out NaN, and some readers skip its rows by them."""
+    with_nan = {
+        field.name
+        for field in rows.schema
+        if pa.types.is_floating(field.type) and pc.any(pc.is_nan(rows[field.name])).as_py()
+    }
+    if not with_nan:
+        return True
+    return [field.name for field in rows.schema if field.name not in with_nan and not pa.types.is_nested(field.type)]
 
 
 def _with_dictionaries(rows: pa.Table) -> bool | list[str]:
