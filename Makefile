@@ -19,7 +19,7 @@ export SERVER
 VERSIONS ?= 4.0 4.1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions tshark lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables conformance reference docs diagrams recording spec-diff spec-review build wheels clean
+.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions tshark lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-readers conformance reference docs diagrams recording spec-diff spec-review build wheels clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -193,6 +193,9 @@ bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, second
 
 conformance: $(BENCH_READY) ## Run tools through the conformance kit: PARTS="cases schema", PARTS="--write" for docs/conformance.md; see python -m conformance --help
 	$(BIN)/python -m conformance $(PARTS)
+
+bench-readers: $(BENCH_READY) ## Read the same tables with each reader, and write docs/reference/readers.md: PARTS="duckdb --keep build/readers/lake"
+	$(BIN)/python -m bench.readers --write $(PARTS)
 
 reference: $(READY) ## Write the reference, a static site, to build/reference
 	$(BIN)/python -m codegen reference

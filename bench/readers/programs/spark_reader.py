@@ -1,0 +1,92 @@
+"""Spark with the runtimes of Iceberg and Delta."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import SparkSession
+
+from bench.readers.reading import SqlReader, Table, run, sql_literal
+
+_JARS = Path(__file__).parents[3] / "build/jars"
+_ICEBERG, _DELTA = "1.11.0", "4.4.0"
+_ARTIFACTS = (
+    f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{_ICEBERG}",
+    f"io.delta:delta-spark_4.1_2.13:{_DELTA}",
+    f"io.delta:delta-storage:{_DELTA}",
+)
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
+    "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.lake.type": "hadoop",
+}
+
+
+class Spark(SqlReader):
+    name = "Spark"
+    version = f"{pyspark.__version__}, with Iceberg {_ICEBERG} and Delta {_DELTA}"
+
+    def __init__(self) -> None:
+        builder = SparkSession.builder.master("local[1]").config("spark.jars", ",".join(map(_fetch, _ARTIFACTS)))
+        for name, value in _SETTINGS.items():
+            builder = builder.config(name, value)
+        self.session = builder.config("spark.sql.catalog.lake.warehouse", "/").getOrCreate()
+        self.session.sparkContext.setLogLevel("OFF")
+
+    def open(self, table: Table) -> str:
+        if table.format == "delta":
+            source, option = self.session.read.format("delta"), "versionAsOf"
+        else:
+            source, option = self.session.read.format("iceberg"), "snapshot-id"
+        if not table.is_last:
+            source = source.option(option, table.version)
+        source.load(table.uri).createOrReplaceTempView("stored")
+        return "stored"
+
+    def keep(self, opened: str, rows: pa.Table) -> str:
+        # A relation of literal rows: the planner evaluates filters on it, and has no files.
+        self.session.createDataFrame(rows).createOrReplaceTempView("kept")
+        return "kept"
+
+    def query(self, statement: str) -> pa.Table:
+        return self.session.sql(statement).toArrow()
+
+    def quoted(self, name: str) -> str:
+        return f"`{name}`"
+
+    def literal(self, value: Any, type_: pa.DataType) -> str:
+        if isinstance(value, bytes):
+            return f"X'{value.hex()}'"
+        if isinstance(value, str):
+            return f"decode(X'{value.encode().hex()}', 'UTF-8')"
+        return sql_literal(value, type_, _SQL_NAMES)
+
+
+_SQL_NAMES = {"timestamp[us]": "TIMESTAMP_NTZ", "timestamp[us, tz=UTC]": "TIMESTAMP"}
+
+
+def _fetch(artifact: str) -> str:
+    _, name, version = artifact.split(":")
+    jar = _JARS / f"{name}-{version}.jar"
+    if not jar.exists():
+        subprocess.run(
+            ["mvn", "-q", "-B", "dependency:copy", f"-DoutputDirectory={_JARS}", f"-Dartifact={artifact}"], check=True
+        )
+    return str(jar)
+
+
+if __name__ == "__main__":
+    run(Spark)
