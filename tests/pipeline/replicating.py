@@ -35,8 +35,10 @@ INSERT INTO audit SELECT '2020-01-01', 'same' FROM generate_series(1, 10);
 
 TABLES = ["public.customer", "public.orders", "public.audit"]
 
-FORMAT = os.environ.get("FORMAT", "delta")
-"""The format of tables whose test names none."""
+FORMATS = {"delta": ("delta", 2), "iceberg": ("iceberg", 2), "iceberg3": ("iceberg", 3)}
+"""The formats and their versions by the names that FORMAT can have."""
+FORMAT, FORMAT_VERSION = FORMATS[os.environ.get("FORMAT", "delta")]
+"""The format of tables whose test names none, and the version."""
 
 CATALOG = os.environ.get("CATALOG", "")
 """`sqlite` if Iceberg tables in a folder are in a catalog too, a file beside it; `owner` for catalogs of the search."""
@@ -46,7 +48,8 @@ def settings(
     db: Database, storage: Path | str, *, table_settings: TableSettings | None = None, **options: Any
 ) -> ReplicateSettings:
     shared = {} if table_settings is None else shared_options(table_settings)
-    options = {**shared, "format": FORMAT, **options}
+    version = {} if "format" in options else {"format": FORMAT, "format_version": FORMAT_VERSION}
+    options = {**shared, **version, **options}
     if CATALOG == "sqlite" and options["format"] == "iceberg" and "://" not in str(storage):
         options = {"catalog": f"sqlite:///{Path(storage).absolute()}.catalog.db", **options}
     return ReplicateSettings(db.dsn, str(storage), **options)

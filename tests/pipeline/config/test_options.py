@@ -71,6 +71,7 @@ WRONG: dict[str, list[Any]] = {
     "write_mode": ["copy"],
     "origin": ["all"],
     "format": ["hudi"],
+    "format_version": [1, 4, "2.5", "three"],
     "engine": ["cluster"],
     "upkeep": ["some"],
     "load_sessions": [0, 1.5, -1, "many"],

@@ -47,9 +47,18 @@ from tests.pipeline.histories import table
 from tests.pipeline.storage.stores import Store, start_object_store
 
 APP, FOLDER = "logicalrep/1/1/x", "public/t"
+
+
+def _marks(version: int, where: str) -> list[pytest.MarkDecorator]:
+    if where == "folder":
+        return [pytest.mark.slow] if version > 2 else []
+    return [pytest.mark.thorough] if version > 2 else [pytest.mark.slow]
+
+
 PLACES = [
-    pytest.param((name, where), id=f"{name}-{where}", marks=[] if where == "folder" else pytest.mark.slow)
+    pytest.param((name, version, where), id=f"{name}-{version}-{where}", marks=_marks(version, where))
     for name, abilities in FORMATS.items()
+    for version in abilities.versions or (2,)
     for where in ("folder", "store", *(["catalog"] if abilities.has_catalogs else []))
 ]
 _FEW = np.array([1, 3])
@@ -62,6 +71,7 @@ class Place:
 
     name: FormatName
     storage: Storage
+    version: int = 2
     catalog: CatalogSettings | None = None
     forget: Callable[[StoredTable], None] = lambda stored: None
     """What a broken format does with each table that it opens."""
@@ -85,7 +95,8 @@ class Place:
     def spec(self) -> TableSpec:
         """Return a description with marked rows, if the format has marks, and partitions by the column b."""
         mode = "copy-on-write" if self.abilities.row_marks is None else "merge-on-read"
-        spec = table(("id",), TableSettings(format=self.name, write_mode=mode, partition_by=("b",)))
+        settings = TableSettings(format=self.name, format_version=self.version, write_mode=mode, partition_by=("b",))
+        spec = table(("id",), settings)
         return replace(spec, partitions=(PartitionRule("value", 2),))
 
     def replace(self, load: str = "x", lsn: int = 999, *, previous: StoredTable | None = None) -> StoredTable:
@@ -119,11 +130,11 @@ def store() -> Iterator[Store]:
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    name, where = request.param
+    name, version, where = request.param
     if where == "store":
-        return Place(name, Storage(f"s3://lake/{tmp_path.name}", request.getfixturevalue("store").options))
+        return Place(name, Storage(f"s3://lake/{tmp_path.name}", request.getfixturevalue("store").options), version)
     catalog = CatalogSettings(f"sqlite:///{tmp_path}/catalog.db") if where == "catalog" else None
-    return Place(name, Storage(str(tmp_path / "lake")), catalog)
+    return Place(name, Storage(str(tmp_path / "lake")), version, catalog)
 
 
 def same(first: StoredTable, second: StoredTable) -> bool:

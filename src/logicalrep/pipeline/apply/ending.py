@@ -15,6 +15,7 @@ from logicalrep.pipeline.apply.reduction import Reduced, chains_of, fill_values,
 from logicalrep.pipeline.schema.forms import ADDED_COLUMNS, END_COLUMN, Form
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file
+from logicalrep.pipeline.storage.row_lineage import as_updated
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
@@ -224,7 +225,7 @@ def end_rows(rows: pa.Table, table: TableSpec, position: Positions, which: _Bool
         index = rows.schema.get_field_index(field.name)
         column = pc.if_else(pa.array(which), value, rows.column(field.name))
         rows = rows.set_column(index, field, column)
-    return rows
+    return as_updated(rows, which)
 
 
 def read_ending_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:
@@ -234,7 +235,7 @@ def read_ending_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:
         if not may_have_current_rows(file, work.table.form):
             continue
         with open_data_file(work.storage, work.folder, file) as opened:
-            rows = opened.read(work.table.stored, work.table.stored.names)
+            rows = opened.read(work.table.moved, work.table.moved.names)
         current = is_current(rows, work.table.form)
         if current.any():
             changed.append((file, end_rows(rows, work.table, work.position, current)))

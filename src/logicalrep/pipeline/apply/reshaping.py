@@ -123,8 +123,9 @@ class _Reshaping:
 
 def _reshape_file(work: _Reshaping) -> list[DataFile]:
     form, added_columns = work.new_table.form, [field.name for field in ADDED_COLUMNS[work.new_table.form]]
-    names = [*work.sources.values(), *added_columns]
-    rows = read_rows(work.storage, work.folder, work.file, work.old_table.stored, names)
+    carried = [*added_columns, *work.old_table.lineage_names]
+    names = [*work.sources.values(), *carried]
+    rows = read_rows(work.storage, work.folder, work.file, work.old_table.moved, names)
     current = pa.array(is_current(rows, form)) if form in END_COLUMN else pa.scalar(True)
 
     def values(name: str, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
@@ -133,10 +134,10 @@ def _reshape_file(work: _Reshaping) -> list[DataFile]:
         if name in work.defaults:
             missing = pa.repeat(work.defaults[name], rows.num_rows)
             return pc.if_else(current, missing, pa.scalar(None, type_))
-        return rows.column(name) if name in added_columns else pa.nulls(rows.num_rows, type_)
+        return rows.column(name) if name in carried else pa.nulls(rows.num_rows, type_)
 
-    columns = [values(field.name, field.type) for field in work.new_table.stored]
-    reshaped = renamed_in_changes(pa.table(columns, schema=work.new_table.stored), work.old_table, work.new_table)
+    columns = [values(field.name, field.type) for field in work.new_table.moved]
+    reshaped = renamed_in_changes(pa.table(columns, schema=work.new_table.moved), work.old_table, work.new_table)
     return write_rows(work.storage, work.folder, work.new_table.stored, reshaped, work.new_table.file_partitions)
 
 

@@ -16,12 +16,14 @@ from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.index.key_index import IndexedRows
 from logicalrep.pipeline.limits import Limits
+from logicalrep.pipeline.schema.field_ids import ROW_ID
 from logicalrep.pipeline.schema.forms import END_COLUMN
 from logicalrep.pipeline.schema.row_keys import row_keys
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, OpenedFile, open_data_file, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.parting import split_off
+from logicalrep.pipeline.storage.row_lineage import as_new_rows
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
@@ -68,7 +70,7 @@ def rewrite(work: Rewriting) -> Rewritten:
     In a table that marks rows, a large file with few removed rows gets marks instead, and replacements are new rows.
     """
     reduced, table = work.reduced.value, work.table
-    stored = table.stored
+    moved = table.moved
     missing_counts = reduced.removed_counts.copy()
     ends = np.cumsum(reduced.removed_counts)
     has_origin = reduced.origins >= 0
@@ -78,7 +80,7 @@ def rewrite(work: Rewriting) -> Rewritten:
     origins = reduced.origins[stemming]
     added: list[DataFile] = []
     removed: list[DataFile] = []
-    new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
+    new = as_new_rows(reduced.rows.filter(pa.array(~has_origin & work.writes_new)), moved)
     # Replacements of marked rows go into the files that take in new rows, so these files come last.
     grown = {file.path for file in work.growing}
     for file in sorted(work.files, key=lambda file: file.path in grown):
@@ -103,11 +105,12 @@ def rewrite(work: Rewriting) -> Rewritten:
             bases, replacing = np.repeat(hits, counts)[order], replacing[order]
             is_marked = not is_grown and _is_to_be_marked(table, file, len(hits), work.storage.limits)
             if is_marked:
-                rows, marked_rows = searched.read(stored, _holes(reduced, replacing)), searched.deleted_with(hits)
+                names = [*_holes(reduced, replacing), *table.lineage_names]
+                rows, marked_rows = searched.read(moved, names), searched.deleted_with(hits)
             else:
-                rows, marked_rows = opened.read(stored, stored.names), None
+                rows, marked_rows = opened.read(moved, moved.names), None
                 hits, bases = (np.searchsorted(opened.numbers, searched.numbers[indices]) for indices in (hits, bases))
-        replacements = [_replacements(reduced, rows, bases, replacing)] if len(replacing) else []
+        replacements = [_replacements(reduced, table, rows, bases, replacing)] if len(replacing) else []
         removed.append(file)
         if marked_rows is not None:
             added.append(replace(file, vector=DeletionVector.of(marked_rows)))
@@ -203,8 +206,8 @@ def find_hits(key_numbers: _Ints, ends: _Ints, missing_counts: _Ints) -> tuple[_
     return rows, numbers
 
 
-def _replacements(reduced: Reduced, base: pa.Table, bases: _Ints, replacing: _Ints) -> pa.Table:
-    """Return the replacements of a file's rows; unsent values come from the replaced rows."""
+def _replacements(reduced: Reduced, table: TableSpec, base: pa.Table, bases: _Ints, replacing: _Ints) -> pa.Table:
+    """Return the replacements of a file's rows; unsent values, and ids, come from the replaced rows."""
     rows = reduced.rows.take(pa.array(replacing))
     columns: dict[str, pa.ChunkedArray] = {}
     for name in rows.column_names:
@@ -215,4 +218,12 @@ def _replacements(reduced: Reduced, base: pa.Table, bases: _Ints, replacing: _In
             own = np.arange(len(replacing))
             column = both.take(pa.array(np.where(holes[replacing], len(replacing) + bases, own)))
         columns[name] = column
-    return pa.table(columns, schema=rows.schema)
+    replacements = as_new_rows(pa.table(columns, schema=rows.schema), table.moved)
+    if not table.settings.has_row_lineage:
+        return replacements
+    # If several rows come from one row, as when a version ends, the last one is the row itself: its end follows.
+    number = table.moved.get_field_index(ROW_ID)
+    is_same_row = np.zeros(len(bases), bool)
+    is_same_row[len(bases) - 1 - np.unique(bases[::-1], return_index=True)[1]] = True
+    ids = base.column(ROW_ID).take(pa.array(bases, mask=~is_same_row))
+    return replacements.set_column(number, table.moved.field(number), ids)

@@ -1,4 +1,4 @@
-"""Changes of a stored table's write mode or file partitions; the rows stay the same."""
+"""Changes of a stored table's write mode, file partitions or format version; the rows stay the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.schema.table_settings import WriteMode
+from logicalrep.pipeline.schema.table_settings import TableSettings, WriteMode
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage
@@ -50,6 +50,15 @@ def change_partitions(stored: StoredTable, engine: Engine, wanted: TableSpec) ->
     return _write_as(stored, engine, table, files)
 
 
+def upgrade(stored: StoredTable, engine: Engine, settings: TableSettings) -> int:
+    """Give a table or companion table the format version of the settings in one commit, unless its version is later.
+
+    No file is rewritten, so the result is 0. Raises StorageError if the destination cannot be read or written.
+    """
+    table = replace(stored.table, settings=stored.table.settings.with_later_version(settings))
+    return _write_as(stored, engine, table, ())
+
+
 def _write_as(stored: StoredTable, engine: Engine, table: TableSpec, files: Sequence[DataFile]) -> int:
     if stored.table == table:
         return 0  # An earlier try succeeded, but its answer was lost or the process ended after it.
@@ -68,6 +77,6 @@ class _FileToWrite:
 
 
 def _write_file_as(work: _FileToWrite) -> list[DataFile]:
-    schema = work.table.stored
+    schema = work.table.moved
     rows = read_rows(work.storage, work.folder, work.file, schema, schema.names)
     return write_versions(work.storage, work.folder, work.table, rows)

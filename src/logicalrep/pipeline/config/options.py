@@ -137,8 +137,16 @@ class ReplicateOptions:
     )
     format: FormatName = option(
         kinds.choice(*FORMATS),
-        "The format of all tables of the destination: Delta, or Iceberg format version 2. Iceberg tables are in the "
+        "The format of all tables of the destination: Delta, or Iceberg. Iceberg tables are in the "
         "destination's folder, or also in a catalog, which needs the extra `iceberg`. A destination has one format.",
+    )
+    format_version: int = option(
+        kinds.count(2, 2, 3),
+        "The version of Iceberg's format. `3` gives each row an id that updates keep, and marks deleted rows by "
+        "deletion vectors; docs/reference/formats.md lists its readers. A table of version 2 is upgraded in one "
+        "commit; a table of version 3 keeps it.",
+        metavar="NUMBER",
+        is_by_table=True,
     )
     origin: Literal["any", "none"] = option(
         kinds.choice("any", "none"),

@@ -170,10 +170,10 @@ class _StayingRows:
 
 
 def _write_staying_rows(item: _StayingRows) -> list[DataFile]:
-    work, stored = item.work, item.work.table.stored
+    work, moved = item.work, item.work.table.moved
     if work.table.form == "rows" and len(item.removed) == len(item.rows):
         return []
-    rows = read_rows(work.storage, work.old_folder, item.file, stored, stored.names).take(pa.array(item.rows))
+    rows = read_rows(work.storage, work.old_folder, item.file, moved, moved.names).take(pa.array(item.rows))
     is_removed = np.isin(item.rows, item.removed)
     if work.table.form == "marked":
         rows = end_rows(rows, work.table, item.position, is_removed & is_current(rows, "marked"))

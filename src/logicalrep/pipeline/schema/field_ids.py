@@ -12,6 +12,19 @@ IDS_OF_A_COLUMN = 16
 """The field ids reserved for a column and the fields within it: no type has more than six fields."""
 
 
+ROW_ID, LAST_UPDATE = "_row_id", "_last_updated_sequence_number"
+LINEAGE = pa.schema(
+    [
+        pa.field(ROW_ID, pa.int64(), True, {_ID: b"2147483540"}),
+        pa.field(LAST_UPDATE, pa.int64(), True, {_ID: b"2147483539"}),
+    ]
+)
+"""The columns with the lineage of rows, in data files whose rows come from other files; readers hide the columns.
+
+Source: "Reserved Field IDs" in the Iceberg Table Spec.
+"""
+
+
 def field_id(field: pa.Field) -> int | None:
     text = (field.metadata or {}).get(_ID)
     return None if text is None else int(text)

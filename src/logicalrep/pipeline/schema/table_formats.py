@@ -18,6 +18,10 @@ class FormatAbilities:
     hides_partitions: bool
     """Whether the format stores partition values in its metadata; otherwise they are columns of the table."""
     has_catalogs: bool
+    versions: tuple[int, ...] = ()
+    """The versions of the format that tables can have, default first; empty if replicate chooses the features."""
+    row_marks_with_lineage: str | None = None
+    """The name of the marks in tables with row lineage."""
     refused_characters: str = ""
     """The characters that names of columns cannot have, beyond the characters that no format can have."""
     reserved_columns: frozenset[str] = frozenset()
@@ -33,6 +37,8 @@ FORMATS: Mapping[FormatName, FormatAbilities] = {
         has_field_ids=True,
         hides_partitions=True,
         has_catalogs=True,
+        versions=(2, 3),
+        row_marks_with_lineage="Iceberg's deletion vectors",
         # Readers take a dot for the path to a field within a column.
         refused_characters=".",
         # "Reserved Field IDs" in the Iceberg Table Spec.

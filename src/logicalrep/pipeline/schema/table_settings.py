@@ -13,6 +13,8 @@ from logicalrep_runtime.errors import LogicalRepError
 
 Mask = Literal["hashed", "nulled"]
 WriteMode = Literal["copy-on-write", "merge-on-read"]
+_FORMAT_VERSION = 2
+_VERSION_WITH_LINEAGE = 3
 
 
 class ProtectedColumnError(LogicalRepError, ValueError):
@@ -47,7 +49,9 @@ class KeyNotSentError(LogicalRepError, ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableSettings:
-    """Settings stored with a table; any change but of `write_mode` and `partition_by` reloads it.
+    """Settings stored with a table; a change reloads it, except of the ways of storing equal rows.
+
+    The ways of storing equal rows are `write_mode`, `partition_by` and `format_version`.
 
     Raises OptionError for invalid settings.
     """
@@ -75,6 +79,8 @@ class TableSettings:
     """Whether a delete rewrites the data file, or marks the row in a file beside it."""
     format: FormatName = DEFAULT_FORMAT
     """The format of the stored table; equal for all tables."""
+    format_version: int = _FORMAT_VERSION
+    """The version of Iceberg's format; a table with a newer version keeps it."""
     partition_by: tuple[str, ...] = ()
     """The file partitions: columns, `day(COLUMN)`, `month(COLUMN)` or `bucket(COUNT, COLUMN)`."""
 
@@ -84,6 +90,8 @@ class TableSettings:
                 f"append stores changes unaltered, and unrepresentable = {self.unrepresentable} alters values: remove "
                 "one of the two"
             )
+        if self.format_version != _FORMAT_VERSION and self.format_version not in self.abilities.versions:
+            raise OptionError(f"format_version is {self.format_version}, which is for Iceberg tables: remove it")
         if self.write_mode == "merge-on-read" and self.abilities.row_marks is None:
             raise OptionError(f"tables in the format {self.format} cannot mark rows: remove write_mode")
         for name in sorted(self.masked.keys() & set(self.left_out)):
@@ -114,9 +122,24 @@ class TableSettings:
     def abilities(self) -> FormatAbilities:
         return FORMATS[self.format]
 
+    @property
+    def has_row_lineage(self) -> bool:
+        """Whether each row has an id that updates and merges keep."""
+        return self.format_version >= _VERSION_WITH_LINEAGE
+
+    @property
+    def row_marks(self) -> str | None:
+        """The name of the marks of deleted rows, for messages."""
+        return self.abilities.row_marks_with_lineage if self.has_row_lineage else self.abilities.row_marks
+
     def number_type(self, column: str) -> str:
         return self.numeric_columns.get(column, self.numeric)
 
     def has_same_rows(self, other: TableSettings) -> bool:
         """Return whether a table has the same rows and columns under other settings."""
-        return replace(self, write_mode=other.write_mode, partition_by=other.partition_by) == other
+        storing = {name: getattr(other, name) for name in ("write_mode", "partition_by", "format_version")}
+        return replace(self, **storing) == other
+
+    def with_later_version(self, other: TableSettings) -> TableSettings:
+        """Return the settings with the later format version of both: no commit lowers the version of a table."""
+        return replace(self, format_version=max(self.format_version, other.format_version))

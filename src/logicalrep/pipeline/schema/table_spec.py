@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_type_hints
 import pyarrow as pa
 
 from logicalrep.arrow.feed.texts import Texts
-from logicalrep.pipeline.schema.field_ids import with_column_ids
+from logicalrep.pipeline.schema.field_ids import LINEAGE, with_column_ids
 from logicalrep.pipeline.schema.file_partitions import (
     FilePartition,
     PartitionColumnError,
@@ -194,6 +194,15 @@ class TableSpec:
         return with_extra_columns(
             self.schema, self.form, self.relation.table, has_field_ids=self.settings.abilities.has_field_ids
         )
+
+    @cached_property
+    def moved(self) -> pa.Schema:
+        """The columns of rows that move to other files: the stored columns, and the lineage if rows have one."""
+        return pa.schema([*self.stored, *map(LINEAGE.field, self.lineage_names)])
+
+    @property
+    def lineage_names(self) -> list[str]:
+        return LINEAGE.names if self.settings.has_row_lineage else []
 
     def mask(self, column: WrittenColumn) -> tuple[str | None, str | None]:
         """Return a column's mask, and the hash key's check value if the column is hashed."""

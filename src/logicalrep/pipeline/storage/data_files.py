@@ -26,6 +26,7 @@ from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, bitmap_
 from logicalrep.pipeline.storage.pages import PagedSource, Pages
 from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_error
 from logicalrep.pipeline.storage.parting import parted
+from logicalrep.pipeline.storage.row_lineage import RowLineage, split_lineage, with_inherited
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below, first_line
 
@@ -66,6 +67,8 @@ class DataFile:
     """The partition of all rows: one value per file partition of the table."""
     constants: tuple[tuple[str, pa.Scalar], ...] = ()
     """Columns that another program omitted from the file, with the value that all rows have."""
+    lineage: RowLineage | None = None
+    """The lineage of the rows; None before the file's first commit, and in tables without row lineage."""
     logged_path: str | None = None
     """The path as a Delta log spells it; None if it equals `path`."""
 
@@ -121,7 +124,7 @@ def write_rows(
 ) -> list[DataFile]:
     """Write rows in the table's schema as data files of the table's folder, one or more files per file partition.
 
-    Without rows there is no file. Raises the errors of `parted`.
+    Rows of other files have the columns of `LINEAGE` too. Without rows there is no file. Raises the errors of `parted`.
     """
     return [
         _write_file(storage, folder, schema, part, partitions, partition)
@@ -200,6 +203,7 @@ class OpenedFile:
         paged: PagedSource | None = None,
         row_numbers: NDArray[np.int64] | None = None,
         constants: Sequence[tuple[str, pa.Scalar]] = (),
+        lineage: RowLineage | None = None,
         *,
         is_small: bool = False,
     ) -> None:
@@ -212,12 +216,13 @@ class OpenedFile:
             paged: the same file, if many small reads cost little.
             row_numbers: the numbers of the rows to be read; None for all rows.
             constants: the values of columns that the file lacks.
+            lineage: the lineage of the file's rows.
             is_small: whether the first read reads all columns: for a small file it costs as much as a read of one.
         """
         self._source, self._layout, self._paged = source, layout, paged
         self._deleted, self._is_small = deleted, is_small
         self._row_numbers = row_numbers
-        self._constants = dict(constants)
+        self._constants, self._lineage = dict(constants), lineage
         if layout.schema is None:
             layout.rows, layout.schema = self._file.rows, self._file.schema
 
@@ -239,6 +244,7 @@ class OpenedFile:
             self._paged,
             row_numbers,
             constants,
+            self._lineage,
             is_small=self._is_small,
         )
 
@@ -278,7 +284,7 @@ class OpenedFile:
             if len(self._deleted) or self._row_numbers is not None:
                 table = table.take(pa.array(self.numbers))
         fields = [schema.field(name) for name in columns]
-        return pa.table(
+        rows = pa.table(
             [
                 table[names_by_column[field.name]].cast(field.type)
                 if field.name in names_by_column
@@ -289,6 +295,7 @@ class OpenedFile:
             ],
             schema=pa.schema(fields),
         )
+        return rows if self._lineage is None else with_inherited(rows, self._lineage, self.numbers)
 
 
 @contextmanager
@@ -308,7 +315,9 @@ def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | Non
         try:
             paged = PagedSource(source, file.size, layout.pages) if storage.is_local or is_little else None
             is_small = file.size <= storage.limits.small_file_bytes
-            opened = OpenedFile(source, layout, deleted, paged, constants=file.constants, is_small=is_small)
+            opened = OpenedFile(
+                source, layout, deleted, paged, constants=file.constants, lineage=file.lineage, is_small=is_small
+            )
             if deleted and deleted.max() >= layout.rows:
                 raise DamagedError(f"{storage.uri_of(folder)}/{file.path} has fewer rows than its deletion vector")
             yield opened
@@ -346,7 +355,10 @@ def _write_file(
     partitions: Sequence[FilePartition],
     partition: tuple[PartitionValue, ...],
 ) -> DataFile:
+    rows, lineage = split_lineage(rows, schema)
     sink, whole = pa.BufferOutputStream(), rows.cast(file_schema(schema))
+    for name in lineage.column_names:
+        whole = whole.append_column(lineage.field(name), lineage.column(name))
     for file_partition, value in zip(partitions, partition, strict=True):
         # Some readers take partition values only from the file or its path, and the path has no values.
         if file_partition.own_field is not None:

@@ -22,6 +22,7 @@ from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 _MAGIC = struct.pack("<I", 1681511377)
 _FRAME = struct.Struct(">I")
 """The length before a vector in a file, and the checksum behind it."""
+FRAME_BYTES = 2 * _FRAME.size
 
 _LEAST_SIZE, _ROW_SIZE = 256, 64
 """The most bytes of an empty vector, and the most bytes of a row: the row's own container has 20 bytes."""
@@ -41,7 +42,7 @@ class VectorLocation:
     @property
     def end(self) -> int:
         """The offset behind the checksum."""
-        return self.offset + self.size + 2 * _FRAME.size
+        return self.offset + self.size + FRAME_BYTES
 
 
 @dataclass(frozen=True, slots=True)

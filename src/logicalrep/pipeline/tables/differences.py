@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from logicalrep.observe.events import WarningIssued
-from logicalrep.pipeline.apply.setting_changes import change_partitions, change_write_mode
+from logicalrep.pipeline.apply.setting_changes import change_partitions, change_write_mode, upgrade
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.lost_partitions import lost_partitions
 from logicalrep.pipeline.catalog.proof import ATTACHED, DROPPED, latest_description, reason_to_load
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.fitting import refuse_unfit
-from logicalrep.pipeline.schema.table_settings import WriteMode
+from logicalrep.pipeline.schema.table_settings import TableSettings, WriteMode
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.tables.failures import TableFailures
 from logicalrep.pipeline.tables.load_coordinator import OTHER_SETTINGS, LoadCoordinator
@@ -52,6 +52,8 @@ class Differences:
             return
         if copy.stored.table.settings.write_mode != settings.write_mode:
             self.failures.run(table, partial(self._change_write_mode, table, copy, settings.write_mode))
+        if copy.stored.table.settings.format_version < settings.format_version:
+            self.failures.run(table, partial(self._upgrade, table, copy, settings))
         is_followed = isinstance(table.phase, Following)
         if is_followed and copy.stored.table.settings.partition_by != settings.partition_by:
             wanted = server_table.catalog_table.table
@@ -101,9 +103,18 @@ class Differences:
             WarningIssued(f"{table.name}: partition_by changed to {by}: replicate rewrote {count:,} files")
         )
 
+    def _upgrade(self, table: Table, copy: Copy, settings: TableSettings) -> None:
+        self.writer.change_all(copy, partial(upgrade, settings=settings))
+        version, marks = settings.format_version, copy.stored.table.settings.row_marks
+        self.context.observer.on_event(
+            WarningIssued(
+                f"{table.name}: format_version changed to {version}: readers must support this version, and {marks}"
+            )
+        )
+
     def _change_write_mode(self, table: Table, copy: Copy, mode: WriteMode) -> None:
         count = self.writer.change_all(copy, partial(change_write_mode, mode=mode))
-        marks = self.context.settings.table_settings.abilities.row_marks
+        marks = copy.stored.table.settings.row_marks
         if mode == "merge-on-read":
             text = f"replicate marks removed rows from now on, and readers must support {marks}"
         else:

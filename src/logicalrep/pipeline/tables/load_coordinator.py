@@ -238,7 +238,7 @@ class LoadCoordinator:
                 WarningIssued(
                     f"{table.name} has {size / 1e9:.1f} GB, and each batch rewrites the files whose rows change. With "
                     "write_mode = merge-on-read, replicate marks these rows instead, for readers that support "
-                    f"{result.table.settings.abilities.row_marks}: see docs/how-to/large-tables.md"
+                    f"{result.table.settings.row_marks}: see docs/how-to/large-tables.md"
                 )
             )
 

@@ -58,14 +58,14 @@ def merge_files(work: Merge) -> Merged:
         DamagedError: a file is missing or damaged.
         StorageError: the destination cannot be read or written.
     """
-    schema, size = work.table.stored, 0
+    schema, size = work.table.moved, 0
     rows: list[pa.Table] = []
     for file in work.files:
         rows.append(read_rows(work.storage, work.folder, file, schema, schema.names))
         size += rows[-1].nbytes
         if size >= work.storage.limits.file_bytes:
             break
-    added = write_rows(work.storage, work.folder, schema, pa.concat_tables(rows), work.table.file_partitions)
+    added = write_rows(work.storage, work.folder, work.table.stored, pa.concat_tables(rows), work.table.file_partitions)
     return Merged(added, work.files[: len(rows)])
 
 

@@ -4,8 +4,8 @@ Fifty histories of three phases take 19 to 37 CPU-seconds with the server's, 0.4
 work on two cores. About half is for loads, as a load opens three sessions; runs that are killed cost the most.
 `make test` has fifty, `make test-all` two hundred and the mutations, and `make soak` as many as there are in SEARCH
 minutes, from SEED on. A third of the tables are Iceberg tables; FORMAT=iceberg makes all of them Iceberg tables,
-CATALOG=sqlite registers these in a catalog too, and CATALOG=owner has them in catalogs that own tables, each seed in
-another one.
+FORMAT=iceberg3 of version 3, CATALOG=sqlite registers these in a catalog too, and CATALOG=owner has them in catalogs that
+own tables, each seed in another one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.pipeline.catalog.search.playing import DOWN, Outcome, Schedule
 from tests.pipeline.catalog.search.searching import AT_ONCE, histories, outcome, shortened
 from tests.pipeline.companions import ALL_COMPANIONS
 from tests.pipeline.formats.iceberg.catalogs.named import CATALOGS
-from tests.pipeline.replicating import CATALOG
+from tests.pipeline.replicating import CATALOG, FORMATS
 from tests.postgres.minors import OLDEST_AND_MIDDLE
 
 pytestmark = pytest.mark.postgres
@@ -40,11 +40,12 @@ def schedule(seed: int, phases: int = 3) -> Schedule:
     """Return the schedule of a seed: of twenty-four, all differ."""
     settings = [TableSettings(), ALL_COMPANIONS, TableSettings(write_mode="merge-on-read"), TEXTS][seed % 4]
     owner = [*CATALOGS][seed % len(CATALOGS)] if CATALOG == "owner" else ""
-    format = "iceberg" if owner else FORMAT or ("iceberg" if seed % 3 == 2 else "delta")
+    chosen = FORMAT or ("iceberg" if owner or seed % 3 == 2 else "delta")
+    format, version = FORMATS[chosen]
     return Schedule(
         seed,
         phases,
-        settings=replace(settings, format=format),
+        settings=replace(settings, format=format, format_version=version),
         changes_publication=seed % 8 == 3,
         has_index=seed % 8 in (1, 2, 4, 7),
         is_ours=seed % 8 in (4, 5),

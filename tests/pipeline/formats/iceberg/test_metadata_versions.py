@@ -26,6 +26,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     WRITER,
     commit_summary,
     new_metadata,
+    next_sequence_number,
     schema_updates,
     snapshot_updates,
 )
@@ -64,10 +65,13 @@ class Process:
         updates: list[TableUpdate] = schema_updates(start, self.spec)
         changed = update_table_metadata(start, tuple(updates)) if updates else start
         snapshot_id = secrets.randbits(62) + 1
-        writer = ManifestWriter(self.storage, f"{FOLDER}/metadata", changed, snapshot_id)
+        number = next_sequence_number(start)
+        writer = ManifestWriter(self.storage, f"{FOLDER}/metadata", changed, snapshot_id, number)
         path = writer.write_list([], start.current_snapshot_id)
         summary = commit_summary(operation, [], [], {}, {}, None, own)
-        updates += snapshot_updates(self.storage, start, changed.current_schema_id, snapshot_id, path, summary)
+        updates += snapshot_updates(
+            self.storage, start, changed.current_schema_id, snapshot_id, number, None, path, summary
+        )
         if is_ours:
             properties = {TABLE: self.spec.to_json(), **own, **(FIRST if last is None else {})}
             updates.append(SetPropertiesUpdate(updates=properties))

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import compress
 
 from pyiceberg.manifest import DataFile as ManifestDataFile
+from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table.metadata import TableMetadata
 
 from logicalrep.pipeline.formats.iceberg.bounds import from_bounds
+from logicalrep.pipeline.formats.iceberg.deletes.positions import read_deletes, write_deletes
+from logicalrep.pipeline.formats.iceberg.deletes.vectors import is_vector, read_vectors, write_vectors
 from logicalrep.pipeline.formats.iceberg.manifests import (
+    EntryKey,
     Manifest,
     ManifestWriter,
+    first_row_id,
+    key_of,
     manifest_data_file,
     read_manifests,
+    with_all_row_ids,
 )
-from logicalrep.pipeline.formats.iceberg.position_deletes import read_deletes, write_deletes
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, is_own_name
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
+from logicalrep.pipeline.storage.row_lineage import RowLineage
 from logicalrep.pipeline.storage.storage import Storage
 
 
@@ -27,8 +35,8 @@ class Content:
     manifests: list[Manifest] = field(default_factory=list)
     files: dict[str, DataFile] = field(default_factory=dict)
     """The data files, with their deleted rows as vectors."""
-    sources: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The delete files with the deleted rows of each data file, by the path of the data file."""
+    sources: dict[str, frozenset[EntryKey]] = field(default_factory=dict)
+    """The keys of the entries with the deleted rows of each data file, by the path of the data file."""
 
     @classmethod
     def read(
@@ -57,16 +65,25 @@ class Content:
         entries = [entry for manifest in manifests if not manifest.is_of_deletes for entry in manifest.entries]
         delete_entries = [entry for manifest in manifests if manifest.is_of_deletes for entry in manifest.entries]
         by_path = {storage.path_of(entry.data_file.file_path): entry for entry in entries}
-        deleted = read_deletes(storage, delete_entries, by_path)
+        vectors: dict[str, tuple[DeletionVector, ManifestDataFile]] = {}
+        if table.settings.has_row_lineage:
+            entries_of_vectors = [entry for entry in delete_entries if is_vector(entry.data_file)]
+            delete_entries = [entry for entry in delete_entries if not is_vector(entry.data_file)]
+            vectors = read_vectors(storage, folder, entries_of_vectors, by_path)
+        # A vector has all rows of earlier position deletes.
+        without_vector = {path: entry for path, entry in by_path.items() if path not in vectors}
+        deleted = read_deletes(storage, delete_entries, without_vector)
         files, sources, start = {}, {}, f"{folder}/"
         for path, entry in by_path.items():
             if not path.startswith(start):
                 raise ValueError(f"{path} is outside of the table's folder")
-            name, file_deletes = path.removeprefix(start), deleted.get(path)
-            vector = None if file_deletes is None else DeletionVector.of(file_deletes.rows)
-            files[name] = _data_file(name, entry.data_file, table, vector)
-            if file_deletes is not None:
-                sources[name] = frozenset(source.removeprefix(start) for source in file_deletes.sources)
+            name, vector = path.removeprefix(start), None
+            if path in vectors:
+                vector, vector_file = vectors[path]
+                sources[name] = frozenset((key_of(vector_file),))
+            elif path in deleted:
+                vector, sources[name] = DeletionVector.of(deleted[path].rows), deleted[path].sources
+            files[name] = _data_file(name, entry, table, vector)
         return cls(manifests, files, sources)
 
     def sizes(self, storage: Storage, folder: str, metadata: TableMetadata | None) -> dict[str, int]:
@@ -86,48 +103,75 @@ class Content:
     def write_changes(
         self,
         writer: ManifestWriter,
-        folder: str,
         table: TableSpec,
         added: Sequence[DataFile],
         removed: Sequence[DataFile],
-    ) -> Content:
-        """Write the new manifests and delete files for added and removed files; return the resulting content.
+        next_row_id: int,
+    ) -> tuple[Content, int]:
+        """Write the new manifests and delete files for added and removed files.
 
-        An added file whose path the content has already has another vector, or other bounds. The manifests keep the old
-        bounds.
+        Return the resulting content, and the next row id: a table with row lineage gives ids to all rows without one,
+        from `next_row_id` on. An added file whose path the content has already has another vector, or other bounds. The
+        manifests keep the old bounds.
         """
-        storage = writer.storage
+        storage, folder = writer.storage, writer.folder
         removed_paths = {file.path for file in removed} - {file.path for file in added}
         files = {path: file for path, file in self.files.items() if path not in removed_paths}
         new = [file for file in added if file.path not in self.files]
+        # A file of the table keeps its lineage.
+        added = [replace(file, lineage=self.files.get(file.path, file).lineage) for file in added]
         marked = [file for file in added if file.vector is not None and not file.is_same(self.files.get(file.path))]
         files |= {file.path: file for file in added}
         sources = {
-            path: paths for path, paths in self.sources.items() if path in files and files[path].vector is not None
+            path: keys for path, keys in self.sources.items() if path in files and files[path].vector is not None
         }
-        # A delete file belongs to one partition, as data files do.
-        by_partition: dict[object, list[DataFile]] = {}
-        for file in marked:
-            by_partition.setdefault(file.partition, []).append(file)
         deletes = []
-        for of_partition in by_partition.values():
-            deletes.append(write_deletes(storage, folder, of_partition, writer.spec_id))
-            source = frozenset((storage.path_of(deletes[-1].file_path).removeprefix(f"{folder}/"),))
-            sources |= {file.path: source for file in of_partition}
-        needed = {storage.location(f"{folder}/{path}") for paths in sources.values() for path in paths}
+        for marked_files, delete_file in _write_marks(writer, marked):
+            deletes.append(delete_file)
+            files |= {file.path: file for file in marked_files}
+            sources |= {file.path: frozenset((key_of(delete_file),)) for file in marked_files}
+        needed = {key for keys in sources.values() for key in keys}
         data = [manifest for manifest in self.manifests if not manifest.is_of_deletes]
         of_deletes = [manifest for manifest in self.manifests if manifest.is_of_deletes]
-        surplus = {entry.data_file.file_path for manifest in of_deletes for entry in manifest.entries} - needed
-        described = [manifest_data_file(storage, folder, table, file, writer.spec_id) for file in new]
-        names = {storage.location(f"{folder}/{path}") for path in removed_paths}
-        manifests = [
-            *writer.write_changes(data, described, names, of_deletes=False),
-            *writer.write_changes(of_deletes, deletes, surplus, of_deletes=True),
-        ]
-        return Content(manifests, files, sources)
+        surplus = {key_of(entry.data_file) for manifest in of_deletes for entry in manifest.entries} - needed
+        described = [manifest_data_file(storage, folder, table, file) for file in new]
+        names = {(storage.location(f"{folder}/{path}"), None) for path in removed_paths}
+        data = writer.write_changes(data, described, names, of_deletes=False)
+        if writer.has_row_lineage:
+            without_ids = [manifest.first_row_id is None for manifest in data]
+            data, next_row_id = with_all_row_ids(data, next_row_id)
+            for manifest in compress(data, without_ids):
+                for entry in manifest.entries:
+                    path = storage.path_of(entry.data_file.file_path).removeprefix(f"{folder}/")
+                    files[path] = replace(files[path], lineage=_lineage(entry))
+        of_deletes = writer.write_changes(of_deletes, deletes, surplus, of_deletes=True)
+        return Content([*data, *of_deletes], files, sources), next_row_id
 
 
-def _data_file(path: str, file: ManifestDataFile, table: TableSpec, vector: DeletionVector | None) -> DataFile:
+def _write_marks(
+    writer: ManifestWriter, marked: Sequence[DataFile]
+) -> Iterator[tuple[Sequence[DataFile], ManifestDataFile]]:
+    """Write the vectors of files; yield the files that share a delete file's entry, and the delete file."""
+    storage, folder = writer.storage, writer.folder
+    if writer.has_row_lineage:
+        if marked:
+            yield from (([file], entry) for file, entry in write_vectors(storage, folder, marked))
+        return
+    # A file of position deletes belongs to one partition, as data files do.
+    by_partition: dict[object, list[DataFile]] = {}
+    for file in marked:
+        by_partition.setdefault(file.partition, []).append(file)
+    for of_partition in by_partition.values():
+        yield of_partition, write_deletes(storage, folder, of_partition)
+
+
+def _lineage(entry: ManifestEntry) -> RowLineage | None:
+    first = first_row_id(entry.data_file)
+    return None if first is None else RowLineage(first, entry.sequence_number or 0)
+
+
+def _data_file(path: str, entry: ManifestEntry, table: TableSpec, vector: DeletionVector | None) -> DataFile:
+    file = entry.data_file
     statistics = from_bounds(
         table.stored,
         file.record_count,
@@ -137,4 +181,6 @@ def _data_file(path: str, file: ManifestDataFile, table: TableSpec, vector: Dele
         is_own=is_own_name(path),
     )
     values = tuple(file.partition[number] for number in range(len(table.partitions)))
-    return DataFile(path, file.file_size_in_bytes, file.record_count, statistics, vector, values)
+    return DataFile(
+        path, file.file_size_in_bytes, file.record_count, statistics, vector, values, lineage=_lineage(entry)
+    )

@@ -27,6 +27,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     next_time,
     read_metadata,
     retention_properties,
+    writable,
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import store_old_versions
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
@@ -101,7 +102,7 @@ class FolderVersions(MetadataVersions):
             # pyiceberg takes the clock's time, whatever the time of the last commit.
             after = after.model_copy(update={"last_updated_ms": next_time(start)})
         version = MetadataVersion(number, after, metadata_path(self._folder, number))
-        if not self._storage.create(version.name, after.model_dump_json().encode()):
+        if not self._storage.create(version.name, writable(after).model_dump_json().encode()):
             return None
         expected = [number] if last is None else [last.number, number]
         if self._numbers(number - 2) != expected:

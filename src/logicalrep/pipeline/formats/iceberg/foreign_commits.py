@@ -35,7 +35,7 @@ def change_between(previous: TableMetadata, current: TableMetadata) -> str | Non
     """Return another program's change since a version; None if the rows and the columns are the same."""
     if columns_of(current.schema()) != columns_of(previous.schema()):
         return "another program has changed its columns"
-    if (change := format_change(current)) is not None:
+    if (change := format_change(current, previous.format_version)) is not None:
         return change
     if current.default_spec_id != previous.default_spec_id:
         return "another program has changed its partitions"

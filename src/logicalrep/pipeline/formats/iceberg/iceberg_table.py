@@ -23,19 +23,22 @@ from logicalrep.pipeline.formats.iceberg.content import Content
 from logicalrep.pipeline.formats.iceberg.manifests import ManifestWriter
 from logicalrep.pipeline.formats.iceberg.metadata import (
     APPLIED,
-    FORMAT_VERSION,
     LOAD,
     SNAPSHOT,
     STOPPED,
     TABLE,
     VERSION,
     WRITER,
+    can_become,
     commit_summary,
     count_of_files,
+    first_new_lineage,
     format_change,
     is_clock_behind,
+    next_row_id,
     schema_updates,
     snapshot_updates,
+    upgrades,
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version
 from logicalrep.pipeline.formats.iceberg.partitions import spec_updates
@@ -122,7 +125,7 @@ class IcebergTable(StoredTable):
         with self._decoding(version):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
             applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
-        unsupported = format_change(metadata)
+        unsupported = format_change(metadata, table.settings.format_version)
         try:
             content = self._read_content(version, table)
         except (MalformedFileError, DamagedError):
@@ -192,6 +195,8 @@ class IcebergTable(StoredTable):
         replaced = cls(storage, folder, metadata_versions)
         replaced.table, replaced.load, replaced._keep_hours = new.table, new.load, new.keep_hours
         if previous is not None:
+            settings = new.table.settings.with_later_version(previous.table.settings)
+            replaced.table = replace(new.table, settings=settings)
             replaced.version, replaced.removed, replaced.files = previous.version, previous.removed, previous.files
             replaced._last = previous._last
             if previous._unsupported is None:
@@ -211,7 +216,6 @@ class IcebergTable(StoredTable):
             files,
             old,
             new.position,
-            table=new.table,
             properties=properties,
             removed_properties=(STOPPED,),
             replaces=True,
@@ -289,8 +293,8 @@ class IcebergTable(StoredTable):
             # A catalog does not refuse a commit for branches, tags and settings that other programs changed meanwhile.
             self.refuse_unknown_commits()
         described, last = table or self.table, self._last
-        if last is None or last.metadata.format_version != FORMAT_VERSION:
-            # No update lowers a format version, so a table of another program's format is replaced by a new table.
+        if last is None or not can_become(last.metadata, described):
+            # A table of another program's format is replaced by a new table.
             other_properties = {} if last is None else last.metadata.properties
             start = self._versions.start(described, other_properties)
         else:
@@ -298,7 +302,11 @@ class IcebergTable(StoredTable):
         limits = self.storage.limits
         expires = last is not None and self.does_upkeep
         expired = expired_snapshots(start, expired_until, self._keep_hours, limits.snapshots) if expires else set()
-        updates: list[TableUpdate] = [*schema_updates(start, described), *spec_updates(start, described)]
+        updates: list[TableUpdate] = [
+            *upgrades(start, described),
+            *schema_updates(start, described),
+            *spec_updates(start, described),
+        ]
         changed = update_table_metadata(start, tuple(updates)) if updates else start
         applied = {} if properties is not None and LOAD in properties else dict(self._applied)
         if position is not None:
@@ -310,17 +318,35 @@ class IcebergTable(StoredTable):
         old_columns, columns = ({field.field_id for field in state.schema().fields} for state in (start, changed))
         new_columns = frozenset(columns - old_columns)
         has_rows = bool(added or removed or replaces)
-        if has_rows or new_columns or (self._versions.commits_snapshots and not only_expires):
+        is_upgraded = changed.format_version != start.format_version
+        if has_rows or new_columns or is_upgraded or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
+            first = first_new_lineage(start, (file for file in added if file.path not in self.files))
             writer = ManifestWriter(
-                self.storage, self.folder, changed, snapshot_id, new_columns, merges_manifests=self.does_upkeep
+                self.storage,
+                self.folder,
+                changed,
+                snapshot_id,
+                first.sequence_number,
+                new_columns,
+                merges_manifests=self.does_upkeep,
             )
-            content = self._content.write_changes(writer, self.folder, described, added, removed)
+            content, end = self._content.write_changes(writer, described, added, removed, first.first_row_id)
+            row_ids = range(next_row_id(start), end) if writer.has_row_lineage else None
             path = writer.write_list(content.manifests, start.current_snapshot_id)
             if operation is None and not has_rows:
                 operation = Operation.REPLACE
             summary = commit_summary(operation, added, removed, self.files, content.files, position, own)
-            updates += snapshot_updates(self.storage, start, changed.current_schema_id, snapshot_id, path, summary)
+            updates += snapshot_updates(
+                self.storage,
+                start,
+                changed.current_schema_id,
+                snapshot_id,
+                first.sequence_number,
+                row_ids,
+                path,
+                summary,
+            )
         if snapshot_id is not None or expired_until is not None:
             updates += expiry(start, expired)
         if is_there := [name for name in removed_properties if name in start.properties]:

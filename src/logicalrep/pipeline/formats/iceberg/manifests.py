@@ -1,8 +1,10 @@
 """Manifests: files of an Iceberg table that list its data files and its delete files.
 
 A commit rewrites the manifests of removed files with the remaining entries, and does not change other manifests. It
-merges small manifests, so that a reader opens a table by few reads, and no commit rewrites all entries. Source:
-"Manifests" in the Iceberg Table Spec.
+merges small manifests, so that a reader opens a table by few reads, and no commit rewrites all entries.
+
+pyiceberg writes and reads manifests of version 2; its schemas of version 3 have the other fields. Sources: "Manifests",
+"First Row ID Inheritance" and "First Row ID Assignment" in the Iceberg Table Spec.
 """
 
 from __future__ import annotations
@@ -10,12 +12,15 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Collection, Sequence
-from copy import copy
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
+from pyiceberg.avro.file import AvroFile, AvroOutputFile
+from pyiceberg.io import OutputFile
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
+    MANIFEST_ENTRY_SCHEMAS,
+    MANIFEST_LIST_FILE_SCHEMAS,
     DataFileContent,
     FileFormat,
     ManifestContent,
@@ -24,36 +29,105 @@ from pyiceberg.manifest import (
     ManifestFile,
     ManifestListWriterV2,
     ManifestWriterV2,
-    read_manifest_list,
+    PartitionFieldSummary,
 )
 from pyiceberg.manifest import DataFile as ManifestDataFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.typedef import Record
+from pyiceberg.typedef import Record, TableVersion
 
 from logicalrep.pipeline.formats.iceberg.avro_files import check_avro
 from logicalrep.pipeline.formats.iceberg.bounds import to_bounds
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles
-from logicalrep.pipeline.formats.iceberg.metadata import next_sequence_number
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, is_own_name
 from logicalrep.pipeline.storage.storage import Storage
 
 _CODEC: Literal["deflate"] = "deflate"
-_VALUE_COUNTS, _NULL_COUNTS = (
-    [field.name for field in DATA_FILE_TYPE[2].fields].index(name) for name in ("value_counts", "null_value_counts")
-)
+_RECORDS: Literal[3] = 3
+"""The version whose fields all records in memory have; a file of version 2 lacks some of them."""
+_FIELDS = {field.name: number for number, field in enumerate(DATA_FILE_TYPE[_RECORDS].fields)}
+
+_FIRST_ROW_ID = [field.name for field in MANIFEST_LIST_FILE_SCHEMAS[_RECORDS].fields].index("first_row_id")
+
+EntryKey = tuple[str, int | None]
+"""The identity of an entry's file: its location, and the offset of a deletion vector in it."""
+
+
+def entry_of(**values: Any) -> ManifestDataFile:
+    return ManifestDataFile.from_args(_RECORDS, **values)
+
+
+def optional_value(file: ManifestDataFile, name: str) -> Any:
+    """Return a value that pyiceberg has no attribute for."""
+    return file[_FIELDS[name]]
+
+
+def first_row_id(file: ManifestDataFile) -> int | None:
+    value: int | None = optional_value(file, "first_row_id")
+    return value
+
+
+def key_of(file: ManifestDataFile) -> EntryKey:
+    return file.file_path, optional_value(file, "content_offset")
+
+
+def _with_values(file: ManifestDataFile, **values: Any) -> ManifestDataFile:
+    numbered = {_FIELDS[name]: value for name, value in values.items()}
+    return ManifestDataFile(*(numbered.get(number, file[number]) for number in range(len(file))))
 
 
 @dataclass(frozen=True)
 class Manifest:
     file: ManifestFile
     entries: tuple[ManifestEntry, ...]
+    first_row_id: int | None = None
+    """The first id of the rows in files whose entries have no first id; None without row lineage."""
 
     @property
     def is_of_deletes(self) -> bool:
         return bool(self.file.content == ManifestContent.DELETES)
+
+    @property
+    def rows_without_id(self) -> int:
+        files = (entry.data_file for entry in self.entries)
+        return sum(file.record_count for file in files if first_row_id(file) is None)
+
+    def with_row_ids(self, first: int) -> Self:
+        """Return a manifest of data files whose rows have ids; readers compute the same ids from the first one."""
+        next_row_id, entries = first, list[ManifestEntry]()
+        for entry in self.entries:
+            file = entry.data_file
+            if first_row_id(file) is None:
+                entry = _next_entry(entry, _with_values(file, first_row_id=next_row_id), entry.status)
+                next_row_id += file.record_count
+            entries.append(entry)
+        return replace(self, entries=tuple(entries), first_row_id=first)
+
+
+def with_all_row_ids(manifests: Sequence[Manifest], next_row_id: int) -> tuple[list[Manifest], int]:
+    """Return manifests of which each row has an id, and the next id. `next_row_id` is the first new id."""
+    numbered = []
+    for manifest in manifests:
+        if manifest.first_row_id is None and not manifest.is_of_deletes:
+            count = manifest.rows_without_id
+            manifest = manifest.with_row_ids(next_row_id)
+            next_row_id += count
+        numbered.append(manifest)
+    return numbered, next_row_id
+
+
+def _next_entry(
+    entry: ManifestEntry, file: ManifestDataFile, status: ManifestEntryStatus, snapshot_id: int | None = None
+) -> ManifestEntry:
+    return ManifestEntry.from_args(
+        status=status,
+        snapshot_id=snapshot_id or entry.snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=file,
+    )
 
 
 def read_manifests(storage: Storage, manifest_list: str | None, data_files: int | None = None) -> list[Manifest]:
@@ -75,7 +149,13 @@ def read_manifests(storage: Storage, manifest_list: str | None, data_files: int 
     with storage.decoding(manifest_list):
         list_file = files.new_input(storage.location(manifest_list))
         listed_count = check_avro(list_file, most_bytes)
-        listed = list(read_manifest_list(list_file))
+        with AvroFile[ManifestFile](
+            list_file,
+            MANIFEST_LIST_FILE_SCHEMAS[_RECORDS],
+            read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+            read_enums={517: ManifestContent},
+        ) as opened:
+            listed = list(opened)
         of_data = [file for file in listed if file.content == ManifestContent.DATA]
         count = sum((file.added_files_count or 0) + (file.existing_files_count or 0) for file in of_data)
         if len(listed) != listed_count or data_files not in (None, count):
@@ -88,7 +168,7 @@ def _read_manifest(storage: Storage, file: ManifestFile, path: str) -> Manifest:
     files = StorageFiles(storage)
     with storage.decoding(path):
         count = check_avro(files.new_input(file.manifest_path), storage.limits.json_bytes)
-        entries = file.fetch_manifest_entry(files, discard_deleted=False)
+        entries = _read_entries(files, file)
         statuses = Counter(entry.status for entry in entries)
         expected = {
             ManifestEntryStatus.ADDED: file.added_files_count,
@@ -97,20 +177,38 @@ def _read_manifest(storage: Storage, file: ManifestFile, path: str) -> Manifest:
         }
         if len(entries) != count or any(number not in (None, statuses[status]) for status, number in expected.items()):
             raise ValueError("it lacks entries, or has too many")
-        return Manifest(file, tuple(entry for entry in entries if entry.status != ManifestEntryStatus.DELETED))
+        live_entries = tuple(entry for entry in entries if entry.status != ManifestEntryStatus.DELETED)
+        manifest, first_id = Manifest(file, live_entries), file[_FIRST_ROW_ID]
+        return manifest if first_id is None else manifest.with_row_ids(first_id)
 
 
-def manifest_data_file(
-    storage: Storage, folder: str, table: TableSpec, file: DataFile, spec_id: int
-) -> ManifestDataFile:
-    return ManifestDataFile.from_args(
+def _read_entries(files: StorageFiles, file: ManifestFile) -> list[ManifestEntry]:
+    """Return the entries of a manifest, with the values that they inherit from the manifest."""
+    with AvroFile[ManifestEntry](
+        files.new_input(file.manifest_path),
+        MANIFEST_ENTRY_SCHEMAS[_RECORDS],
+        read_types={-1: ManifestEntry, 2: ManifestDataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as opened:
+        entries = list(opened)
+    for entry in entries:
+        if entry.snapshot_id is None and file.added_snapshot_id is not None:
+            entry.snapshot_id = file.added_snapshot_id
+        if entry.sequence_number is None and entry.status == ManifestEntryStatus.ADDED:
+            entry.sequence_number = file.sequence_number
+        if entry.file_sequence_number is None and entry.status == ManifestEntryStatus.ADDED:
+            entry.file_sequence_number = file.sequence_number
+    return entries
+
+
+def manifest_data_file(storage: Storage, folder: str, table: TableSpec, file: DataFile) -> ManifestDataFile:
+    return entry_of(
         content=DataFileContent.DATA,
         file_path=storage.location(f"{folder}/{file.path}"),
         file_format=FileFormat.PARQUET,
         partition=Record(*file.partition),
         record_count=file.rows,
         file_size_in_bytes=file.size,
-        spec_id=spec_id,
         **to_bounds(table.stored, file.rows, file.statistics),
     )
 
@@ -119,20 +217,69 @@ def _with_nulls(file: ManifestDataFile, columns: Collection[int]) -> ManifestDat
     """Return a file with the counts of columns that it lacks, which are NULL in all rows."""
     if not columns or not is_own_name(file.file_path):
         return file
-    counted, counts = copy(file), dict.fromkeys(columns, file.record_count)
-    counted[_VALUE_COUNTS], counted[_NULL_COUNTS] = (
-        counts | dict(file_counts or {}) for file_counts in (file.value_counts, file.null_value_counts)
+    counts = dict.fromkeys(columns, file.record_count)
+    return _with_values(
+        file,
+        value_counts=counts | dict(file.value_counts or {}),
+        null_value_counts=counts | dict(file.null_value_counts or {}),
     )
-    return counted
 
 
-class _DeleteManifestWriter(ManifestWriterV2):
+class _FileWriter(ManifestWriterV2):
+    """The writer of a manifest, of both versions and kinds."""
+
+    def __init__(
+        self,
+        spec: PartitionSpec,
+        schema: Schema,
+        file: OutputFile,
+        snapshot_id: int,
+        content: ManifestContent,
+        version: TableVersion,
+    ) -> None:
+        super().__init__(spec, schema, file, snapshot_id, _CODEC)
+        self._content, self._version = content, version
+
     def content(self) -> ManifestContent:
-        return ManifestContent.DELETES
+        return self._content
+
+    @property
+    def version(self) -> TableVersion:
+        return self._version
 
     @property
     def _meta(self) -> dict[str, str]:
-        return {**super()._meta, "content": "deletes"}
+        return {**super()._meta, "content": self._content.name.lower()}
+
+    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
+        return AvroOutputFile[ManifestEntry](
+            output_file=self._output_file,
+            file_schema=self._with_partition(self.version),
+            record_schema=self._with_partition(_RECORDS),
+            schema_name="manifest_entry",
+            metadata=self._meta,
+        )
+
+
+class _ListWriter(ManifestListWriterV2):
+    """The writer of a manifest list of both versions."""
+
+    def __init__(
+        self, file: OutputFile, snapshot_id: int, parent: int | None, sequence_number: int, version: TableVersion
+    ) -> None:
+        super().__init__(file, snapshot_id, parent, sequence_number, _CODEC)
+        self._format_version, self._meta = version, {**self._meta, "format-version": str(version)}
+
+    def __enter__(self) -> Self:
+        self._writer = AvroOutputFile[ManifestFile](
+            output_file=self._output_file,
+            record_schema=MANIFEST_LIST_FILE_SCHEMAS[_RECORDS],
+            file_schema=MANIFEST_LIST_FILE_SCHEMAS[self._format_version],
+            schema_name="manifest_file",
+            metadata=self._meta,
+        )
+        self._writer.__enter__()
+        return self
 
 
 @dataclass(frozen=True)
@@ -145,6 +292,7 @@ class ManifestWriter:
     metadata: TableMetadata
     """The table's metadata with the schema and the partition spec of the new files."""
     snapshot_id: int
+    sequence_number: int
     new_columns: frozenset[int] = frozenset()
     """The field ids of the columns that the table did not have before this snapshot."""
     merges_manifests: bool = True
@@ -156,14 +304,14 @@ class ManifestWriter:
         return self.metadata.default_spec_id
 
     @property
-    def sequence_number(self) -> int:
-        return next_sequence_number(self.metadata)
+    def has_row_lineage(self) -> bool:
+        return self.metadata.format_version >= _RECORDS
 
     def write_changes(
         self,
         manifests: Sequence[Manifest],
         added: Sequence[ManifestDataFile],
-        removed: Collection[str],
+        removed: Collection[EntryKey],
         *,
         of_deletes: bool,
     ) -> list[Manifest]:
@@ -172,14 +320,14 @@ class ManifestWriter:
         Args:
             manifests: the current manifests of this kind.
             added: the new files.
-            removed: the locations of the removed files.
+            removed: the keys of the removed entries.
             of_deletes: whether the manifests list delete files.
         """
         has_counts = not of_deletes and bool(self.new_columns)
         touched = [
             manifest
             for manifest in manifests
-            if has_counts or any(entry.data_file.file_path in removed for entry in manifest.entries)
+            if has_counts or any(key_of(entry.data_file) in removed for entry in manifest.entries)
         ]
         # A manifest of removed files alone belongs to the snapshot that removed them.
         stay = [manifest for manifest in manifests if manifest.entries and manifest not in touched]
@@ -197,7 +345,7 @@ class ManifestWriter:
         entries: dict[int, list[ManifestEntry]] = {}
         for manifest in touched:
             of_spec = entries.setdefault(manifest.file.partition_spec_id, [])
-            of_spec += [self._next_entry(entry, removed) for entry in manifest.entries]
+            of_spec += [self._existing_entry(entry, removed) for entry in manifest.entries]
         entries.setdefault(self.spec_id, []).extend(
             ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self.snapshot_id, data_file=file)
             for file in added
@@ -209,24 +357,20 @@ class ManifestWriter:
         ]
         return [*stay, *written]
 
-    def _next_entry(self, entry: ManifestEntry, removed: Collection[str]) -> ManifestEntry:
-        is_removed = entry.data_file.file_path in removed
-        return ManifestEntry.from_args(
-            status=ManifestEntryStatus.DELETED if is_removed else ManifestEntryStatus.EXISTING,
-            snapshot_id=self.snapshot_id if is_removed else entry.snapshot_id,
-            sequence_number=entry.sequence_number,
-            file_sequence_number=entry.file_sequence_number,
-            data_file=_with_nulls(entry.data_file, self.new_columns),
-        )
+    def _existing_entry(self, entry: ManifestEntry, removed: Collection[EntryKey]) -> ManifestEntry:
+        file = _with_nulls(entry.data_file, self.new_columns)
+        if key_of(file) in removed:
+            return _next_entry(entry, file, ManifestEntryStatus.DELETED, self.snapshot_id)
+        return _next_entry(entry, file, ManifestEntryStatus.EXISTING)
 
     def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, of_deletes: bool) -> Manifest:
         path = self._path(f"{uuid.uuid4()}-m.avro")
-        written, kind = (
-            FileToMemory(self.storage.location(path)),
-            _DeleteManifestWriter if of_deletes else ManifestWriterV2,
-        )
-        with kind(spec, self._schema_of(spec), written, self.snapshot_id, _CODEC) as writer:
-            for entry in entries:
+        written = FileToMemory(self.storage.location(path))
+        content = ManifestContent.DELETES if of_deletes else ManifestContent.DATA
+        version = self.metadata.format_version
+        with _FileWriter(spec, self._schema_of(spec), written, self.snapshot_id, content, version) as writer:
+            # Some readers count rows of removed files among the rows without ids.
+            for entry in sorted(entries, key=lambda entry: entry.status == ManifestEntryStatus.DELETED):
                 writer.add_entry(entry)
         self.storage.write(path, written.data)
         live_entries = [entry for entry in entries if entry.status != ManifestEntryStatus.DELETED]
@@ -254,8 +398,14 @@ class ManifestWriter:
         """Write the snapshot's manifest list; return the path at the destination."""
         path = self._path(f"snap-{self.snapshot_id}-{uuid.uuid4()}.avro")
         written = FileToMemory(self.storage.location(path))
-        with ManifestListWriterV2(written, self.snapshot_id, parent, self.sequence_number, _CODEC) as writer:
+        version = self.metadata.format_version
+        with _ListWriter(written, self.snapshot_id, parent, self.sequence_number, version) as writer:
             if manifests:
-                writer.add_manifests([manifest.file for manifest in manifests])
+                writer.add_manifests([_listed(manifest) for manifest in manifests])
         self.storage.write(path, written.data)
         return path
+
+
+def _listed(manifest: Manifest) -> ManifestFile:
+    file = manifest.file
+    return ManifestFile(*(file[number] for number in range(_FIRST_ROW_ID)), manifest.first_row_id)

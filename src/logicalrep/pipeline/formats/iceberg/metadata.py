@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.schema import Schema
-from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
+from pyiceberg.table.metadata import (
+    TableMetadata,
+    TableMetadataUtil,
+    TableMetadataV1,
+    TableMetadataV2,
+    TableMetadataV3,
+)
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
@@ -20,7 +26,10 @@ from pyiceberg.table.update import (
     SetCurrentSchemaUpdate,
     SetSnapshotRefUpdate,
     TableUpdate,
+    UpgradeFormatVersionUpdate,
+    _apply_table_update,
 )
+from pyiceberg.typedef import IcebergBaseModel
 
 from logicalrep.pipeline.formats.iceberg.memory_files import ZIPPED, unzipped
 from logicalrep.pipeline.formats.iceberg.partitions import partition_spec
@@ -29,6 +38,7 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.field_ids import file_schema
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.row_lineage import RowLineage
 from logicalrep.pipeline.storage.storage import Storage
 
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
@@ -37,8 +47,7 @@ WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalre
 """The properties with the writing process and the number of replicate's last version, and with the applied LSNs."""
 SNAPSHOT = "logicalrep.snapshot"
 """The property of a table in a catalog with the id of replicate's last snapshot, which a service may remove."""
-FORMAT_VERSION = 2
-"""The version of Iceberg's format that replicate reads and writes."""
+_VERSION_3 = 3
 _PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
 """The property with the number of earlier metadata versions that stay."""
 _COUNT = "total-data-files"
@@ -72,11 +81,67 @@ def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:
     return Schema(*described, schema_id=schema_id)
 
 
-def format_change(metadata: TableMetadata) -> str | None:
-    """Return another program's change of the format version; None for the version that replicate writes."""
-    if metadata.format_version == FORMAT_VERSION:
+def format_change(metadata: TableMetadata, version: int) -> str | None:
+    """Return another program's change of the format version; None for the version that replicate gave the table."""
+    if metadata.format_version == version:
         return None
     return f"another program has changed its format version to {metadata.format_version}"
+
+
+class _UpgradeToVersion3(UpgradeFormatVersionUpdate):
+    """The upgrade to version 3, which pyiceberg leaves to services of catalogs."""
+
+
+@_apply_table_update.register(_UpgradeToVersion3)
+def _upgraded(update: _UpgradeToVersion3, metadata: TableMetadata, context: Any) -> TableMetadata:
+    context.add_update(update)
+    return TableMetadataV3.model_construct(**dict(metadata) | {"format_version": 3, "next_row_id": 0})
+
+
+def upgrade_to(version: int) -> TableUpdate:
+    kind = _UpgradeToVersion3 if version >= _VERSION_3 else UpgradeFormatVersionUpdate
+    return kind.model_validate({"format-version": version})
+
+
+def upgrades(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]:
+    version = table.settings.format_version
+    return [] if metadata.format_version >= version else [upgrade_to(version)]
+
+
+def can_become(metadata: TableMetadata, table: TableSpec) -> bool:
+    """Return whether updates give a table the version of its description: no update lowers a version."""
+    return not isinstance(metadata, TableMetadataV1) and metadata.format_version <= table.settings.format_version
+
+
+def next_row_id(metadata: TableMetadata) -> int:
+    return (metadata.next_row_id or 0) if isinstance(metadata, TableMetadataV3) else 0
+
+
+def first_new_lineage(metadata: TableMetadata, new: Iterable[DataFile]) -> RowLineage:
+    """Return the lineage of the next commit's first new row.
+
+    No row of the new files has a later id or number: the files of a renamed table have the lineage of the old table.
+    """
+    row_ids, numbers = [next_row_id(metadata)], [next_sequence_number(metadata)]
+    for file in new:
+        if file.lineage is not None:
+            row_ids.append(file.lineage.first_row_id + file.rows)
+            numbers.append(file.lineage.sequence_number + 1)
+    return RowLineage(max(row_ids), max(numbers))
+
+
+class _WritableMetadata(TableMetadataV3):
+    """Metadata of version 3, which pyiceberg does not write."""
+
+    def model_dump_json(self, **settings: Any) -> str:
+        return IcebergBaseModel.model_dump_json(self, **settings)
+
+
+def writable(metadata: TableMetadata) -> TableMetadata:
+    """Return metadata that pyiceberg writes into a file."""
+    if not isinstance(metadata, TableMetadataV3):
+        return metadata
+    return _WritableMetadata.model_construct(**dict(metadata))
 
 
 def new_metadata(storage: Storage, folder: str, table: TableSpec, properties: Mapping[str, str]) -> TableMetadata:
@@ -93,6 +158,8 @@ def new_metadata(storage: Storage, folder: str, table: TableSpec, properties: Ma
         "default-sort-order-id": 0,
         "properties": dict(properties),
     }
+    if table.settings.has_row_lineage:
+        return TableMetadataV3(**values | {"next-row-id": 0})
     return TableMetadataV2(**values)
 
 
@@ -113,7 +180,14 @@ def _current(schema_id: int) -> TableUpdate:
 
 
 def snapshot_updates(
-    storage: Storage, metadata: TableMetadata, schema_id: int, snapshot_id: int, manifest_list: str, summary: Summary
+    storage: Storage,
+    metadata: TableMetadata,
+    schema_id: int,
+    snapshot_id: int,
+    sequence_number: int,
+    row_ids: range | None,
+    manifest_list: str,
+    summary: Summary,
 ) -> list[TableUpdate]:
     """Return the updates that add a snapshot and make it main's last snapshot, with a later time than all others.
 
@@ -122,18 +196,22 @@ def snapshot_updates(
         metadata: the current metadata.
         schema_id: the id of the rows' schema.
         snapshot_id: the id of the new snapshot.
+        sequence_number: the number of the commit.
+        row_ids: the row ids that the snapshot takes; None without row lineage.
         manifest_list: the path of the snapshot's manifest list.
         summary: the snapshot's summary.
     """
     values: dict[str, Any] = {
         "snapshot-id": snapshot_id,
         "parent-snapshot-id": metadata.current_snapshot_id,
-        "sequence-number": next_sequence_number(metadata),
+        "sequence-number": sequence_number,
         "timestamp-ms": next_time(metadata),
         "manifest-list": storage.location(manifest_list),
         "summary": summary,
         "schema-id": schema_id,
     }
+    if row_ids is not None:
+        values |= {"first-row-id": row_ids.start, "added-rows": len(row_ids)}
     last: dict[str, Any] = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
     if main := metadata.refs.get(MAIN_BRANCH):
         retention = main.model_dump(by_alias=True, exclude_none=True, exclude={"snapshot_id", "snapshot_ref_type"})
@@ -159,7 +237,7 @@ def _last_time(metadata: TableMetadata) -> int:
 
 
 def next_sequence_number(metadata: TableMetadata) -> int:
-    assert isinstance(metadata, TableMetadataV2)
+    assert not isinstance(metadata, TableMetadataV1)
     return metadata.last_sequence_number + 1
 
 

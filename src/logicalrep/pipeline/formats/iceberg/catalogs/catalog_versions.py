@@ -43,7 +43,6 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
     TableRequirement,
     TableUpdate,
-    UpgradeFormatVersionUpdate,
 )
 
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
@@ -60,6 +59,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     new_metadata,
     read_metadata,
     retention_properties,
+    upgrade_to,
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import store_old_versions
 from logicalrep.pipeline.formats.iceberg.partitions import has_current_spec
@@ -259,7 +259,7 @@ class CatalogVersions(MetadataVersions):
         with decoding(last.name):
             described = TableSpec.from_json(metadata.properties[TABLE])
             is_partitioned = has_current_spec(metadata, described)
-        if (change := format_change(metadata)) is not None:
+        if (change := format_change(metadata, described.settings.format_version)) is not None:
             return change
         if columns_of(metadata.schema()) != columns_of(iceberg_schema(described, 0)):
             return "another program has changed its columns"
@@ -334,7 +334,7 @@ def requirements_of(start: TableMetadata) -> tuple[TableRequirement, ...]:
 def _creation_updates(start: TableMetadata) -> list[TableUpdate]:
     return [
         AssignUUIDUpdate(uuid=start.table_uuid),
-        UpgradeFormatVersionUpdate.model_validate({"format-version": start.format_version}),
+        upgrade_to(start.format_version),
         AddSchemaUpdate(schema=start.schema()),
         SetCurrentSchemaUpdate.model_validate({"schema-id": -1}),
         AddPartitionSpecUpdate(spec=start.spec()),

@@ -26,7 +26,9 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.utils.config import merge_config
 from requests import HTTPError, PreparedRequest, Response, Session
@@ -35,6 +37,7 @@ from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.formats.catalog_settings import DELEGATION, CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.users_options import users_options
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToStorage, StorageFiles
+from logicalrep.pipeline.formats.iceberg.metadata import writable
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage, StorageError, first_line
@@ -200,6 +203,10 @@ class CatalogOfFiles(Catalog):
     """
 
     files: FileIO = StorageFiles(Storage(os.devnull))
+
+    @staticmethod
+    def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
+        ToOutputFile.table_metadata(writable(metadata), io.new_output(metadata_path))
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         if _CLASS_OF_LOCATIONS in properties:

@@ -26,7 +26,7 @@ from logicalrep.pipeline.formats.iceberg.catalogs.connecting import (
     is_catalog_error,
 )
 from logicalrep.pipeline.formats.iceberg.catalogs.vended_credentials import placed
-from logicalrep.pipeline.formats.iceberg.metadata import FORMAT_VERSION, TABLE, format_change, iceberg_schema
+from logicalrep.pipeline.formats.iceberg.metadata import TABLE, can_become, format_change, iceberg_schema
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -38,7 +38,8 @@ from logicalrep_runtime.errors import LogicalRepError
 DESTINATION, FOLDER = "logicalrep.destination", "logicalrep.folder"
 """The properties with the destination and the folder of a table that replicate created in the catalog."""
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_OWN_FILE = re.compile(rf"(.*/)?((part|deletes)-[0-9a-f]{{32}}(-full)?\.parquet|({_UUID}-m|snap-[0-9]+-{_UUID})\.avro)")
+_ROWS = r"(part|deletes)-[0-9a-f]{32}(-full)?\.(parquet|puffin)"
+_OWN_FILE = re.compile(rf"(.*/)?({_ROWS}|({_UUID}-m|snap-[0-9]+-{_UUID})\.avro)")
 """The names that replicate gives to files of tables."""
 _FOLDERS = {"write.data.path": "data", "write.metadata.path": "metadata"}
 """The properties with the locations of new files, and the folders without the properties."""
@@ -73,7 +74,8 @@ class OwnedVersions(CatalogVersions):
                 )
 
     def _create_empty(self, table: TableSpec) -> None:
-        own = {DESTINATION: self._storage.uri, FOLDER: self._folder, "format-version": str(FORMAT_VERSION)}
+        version = str(table.settings.format_version)
+        own = {DESTINATION: self._storage.uri, FOLDER: self._folder, "format-version": version}
         try:
             created = self._catalog.create_table(self._name, iceberg_schema(table, 0), properties=own)
         except Exception as error:
@@ -123,7 +125,8 @@ class OwnedVersions(CatalogVersions):
             self.prepare(table)
         assert self._table is not None
         metadata = self._table.metadata
-        if (change := format_change(metadata)) is not None:
+        if not can_become(metadata, table):
+            change = format_change(metadata, table.settings.format_version)
             raise DamagedError(f"{self._shown}: {change}; remove the table, so that replicate creates it again")
         return metadata
 

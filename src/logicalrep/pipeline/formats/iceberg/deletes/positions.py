@@ -1,6 +1,7 @@
-"""Position deletes: files that list deleted rows of data files by path and row number.
+"""Position deletes: files that list deleted rows of data files by path and row number, in tables of version 2.
 
-Source: "Position Delete Files" in the Iceberg Table Spec.
+A table that was upgraded to version 3 keeps them until a deletion vector replaces them. Source: "Position Delete Files"
+in the Iceberg Table Spec.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyiceberg.manifest import DataFile as ManifestDataFile
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry
 from pyiceberg.typedef import Record
 
+from logicalrep.pipeline.formats.iceberg.manifests import EntryKey, entry_of, key_of
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.storage import Storage
@@ -32,7 +34,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec_id: int) -> ManifestDataFile:
+def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile]) -> ManifestDataFile:
     rows = {storage.location(f"{folder}/{file.path}"): _numbers(storage, folder, file) for file in files}
     names = sorted(rows)
     paths = pa.array(names).take(pa.array(np.repeat(np.arange(len(names)), [len(rows[uri]) for uri in names])))
@@ -42,7 +44,7 @@ def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec
     data = sink.getvalue().to_pybytes()
     path = f"{folder}/{storage.layout(folder).of_rows(f'deletes-{uuid.uuid4().hex}.parquet')}"
     storage.write(path, data)
-    return ManifestDataFile.from_args(
+    return entry_of(
         content=DataFileContent.POSITION_DELETES,
         file_path=storage.location(path),
         file_format=FileFormat.PARQUET,
@@ -51,7 +53,6 @@ def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec
         file_size_in_bytes=len(data),
         lower_bounds={_PATH: names[0].encode()},
         upper_bounds={_PATH: names[-1].encode()},
-        spec_id=spec_id,
     )
 
 
@@ -63,8 +64,8 @@ def _numbers(storage: Storage, folder: str, file: DataFile) -> NDArray[np.int64]
 @dataclass(frozen=True)
 class Deleted:
     rows: NDArray[np.int64]
-    sources: frozenset[str]
-    """The paths of the delete files that together list these rows."""
+    sources: frozenset[EntryKey]
+    """The keys of the delete files that together list these rows."""
 
 
 def read_deletes(
@@ -84,13 +85,13 @@ def read_deletes(
     """
     deleted: dict[str, Deleted] = {}
     for entry in sorted(entries, key=lambda entry: entry.sequence_number or 0):
-        source = storage.path_of(entry.data_file.file_path)
+        source, key = storage.path_of(entry.data_file.file_path), key_of(entry.data_file)
         for path, positions in _read_positions(storage, source, entry, data).items():
             previous = deleted.get(path, Deleted(np.zeros(0, np.int64), frozenset()))
             all_positions = np.union1d(previous.rows, positions)
             # replicate's last delete file lists all rows of the earlier ones.
             has_all = len(all_positions) == len(positions)
-            deleted[path] = Deleted(all_positions, frozenset((source,)) if has_all else previous.sources | {source})
+            deleted[path] = Deleted(all_positions, frozenset((key,)) if has_all else previous.sources | {key})
     return deleted
 
 
