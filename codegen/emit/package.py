@@ -90,6 +90,7 @@ def _own_package(protocol: Protocol) -> dict[str, str]:
             "package_init.py.j2",
             protocol=protocol,
             package=package_of(protocol),
+            senders=_senders(protocol),
             conversation="FramedConversation" if all(map(_are_framed, views(protocol))) else "Conversation",
         ),
         "layouts.py": _layouts_module((protocol,)),
@@ -102,6 +103,10 @@ def _version_modules(protocol: Protocol) -> dict[str, str]:
     versions = views(protocol)
     blocks = [(view.module, _blocks(view)) for view in versions]
     return {f"{view.module}.py": _version_module(view, blocks[: view.version]) for view in versions}
+
+
+def _senders(protocol: Protocol) -> list[str]:
+    return sorted({sender for message in protocol.messages for sender in message.senders}, reverse=True)
 
 
 def _are_framed(view: View) -> bool:
@@ -215,7 +220,7 @@ def _version_module(view: View, versions: list[tuple[str, list[Block]]]) -> str:
     choices = {
         f"_{block.variable.upper()}": module for module, older in versions for block in older if block.alternatives
     }
-    senders = sorted({sender for message in protocol.messages for sender in message.senders}, reverse=True)
+    senders = _senders(protocol)
     choices_of = choices_by_sender(view)
     structs = {sender: f"{sender}_message" if len(senders) > 1 else "message" for sender in senders}
     messages = [block for block in blocks if block.is_message]

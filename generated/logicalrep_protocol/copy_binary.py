@@ -38,6 +38,7 @@ from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import setters
+from logicalrep_runtime.native import reader as native_reader
 from logicalrep_runtime.scalars import Buffer
 
 __all__ = [
@@ -252,10 +253,15 @@ def _server_parser(data: bytes, offset: int) -> _Parser:
     return CopyFile._parse
 
 
+native_read: Callable[..., AnyMessage | None] | None = native_reader(COPY_BINARY, 1, globals(), message)
+
+
 def parse(data: Buffer) -> AnyMessage:
     """Parse one whole message. Raises DecodeError unless the bytes are exactly one message."""
     if type(data) is not bytes:
         data = bytes(memoryview(data))
+    if native_read is not None and (message_read := native_read(data, "")) is not None:
+        return message_read
     try:
         parser = _server_parser(data, 0)
         message, end = parser(data, 0)

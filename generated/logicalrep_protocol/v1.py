@@ -1197,7 +1197,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
     ord("T"): Truncate._parse,
 }
 
-native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 1, globals())
+native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 1, globals(), message)
 native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 
 

@@ -1126,7 +1126,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
     ord("A"): StreamAbort._parse,
 }
 
-native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 2, globals())
+native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 2, globals(), message)
 native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 
 

@@ -698,7 +698,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
     ord("p"): StreamPrepare._parse,
 }
 
-native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 3, globals())
+native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 3, globals(), message)
 native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 
 

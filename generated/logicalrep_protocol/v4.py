@@ -287,7 +287,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
     ord("p"): StreamPrepare._parse,
 }
 
-native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 4, globals())
+native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 4, globals(), message)
 native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 
 

@@ -529,9 +529,9 @@ _CLIENT_MESSAGES: dict[int, _Parser] = {
     ord("p"): RequestPrimaryStatusUpdate._parse,
 }
 
-native_read_of_server: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "server")
+native_read_of_server: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), server_message)
 native_write_of_server: Callable[..., bytes | None] | None = native_writer(native_read_of_server)
-native_read_of_client: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "client")
+native_read_of_client: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), client_message)
 native_write_of_client: Callable[..., bytes | None] | None = native_writer(native_read_of_client)
 
 

@@ -2,13 +2,15 @@
 
 #include "program.h"
 
-#include <string.h>
 #include <structmember.h>
+
+/* The limit of a fixed number of bytes: the greatest sums of them are far from an overflow. */
+#define LARGEST (1 << 30)
 
 static bool compile_operations(Reader *reader, Program *program, PyObject *sources, Operation **operations,
                                Py_ssize_t *count, int depth);
 
-static bool is_tuple(PyObject *object, Py_ssize_t size)
+bool is_tuple(PyObject *object, Py_ssize_t size)
 {
     if (PyTuple_Check(object) && (size < 0 || PyTuple_Size(object) == size)) {
         return true;
@@ -23,8 +25,7 @@ static bool wrong(const char *what)
     return false;
 }
 
-/* An index below a limit. */
-static bool index_of(PyObject *object, Py_ssize_t limit, Py_ssize_t *index)
+bool index_of(PyObject *object, Py_ssize_t limit, Py_ssize_t *index)
 {
     *index = PyLong_AsSsize_t(object);
     if (*index == -1 && PyErr_Occurred()) {
@@ -33,7 +34,7 @@ static bool index_of(PyObject *object, Py_ssize_t limit, Py_ssize_t *index)
     return (*index >= 0 && *index < limit) || wrong("an index");
 }
 
-static bool bytes_of(PyObject *object, const unsigned char **bytes, Py_ssize_t *size)
+bool bytes_of(PyObject *object, const unsigned char **bytes, Py_ssize_t *size)
 {
     char *start;
     if (PyBytes_AsStringAndSize(object, &start, size) < 0) {
@@ -83,7 +84,7 @@ static bool wrapper_of(PyObject *wrapper, Operation *operation)
     return PyCallable_Check(wrapper) || wrong("a wrapper");
 }
 
-static void *cleared(Py_ssize_t count, size_t size)
+void *cleared(Py_ssize_t count, size_t size)
 {
     void *memory = PyMem_Calloc(count ? (size_t)count : 1, size);
     if (memory == NULL) {
@@ -166,6 +167,54 @@ static bool program_of(Reader *reader, PyObject *source, Operation *operation, i
     return operation->program != NULL;
 }
 
+static Py_ssize_t smallest_of(const Operation *operation)
+{
+    switch (operation->kind) {
+    case CONSTANT:
+    case FIXED:
+        return operation->size;
+    case INTEGER:
+    case VALUE:
+    case MEASURE:
+    case LENGTH:
+        return operation->width;
+    case CHARACTER:
+    case TEXT:
+        return 1;
+    case GROUP:
+        return operation->program->smallest;
+    case UNTIL:
+        return operation->is_consumed ? operation->size : 0;
+    default:
+        return 0;
+    }
+}
+
+/* The item of a list: an operation that makes one value, of a byte or more, so that a list ends with the message. */
+static bool item_of(Reader *reader, Program *program, PyObject *source, Operation *operation, int depth)
+{
+    PyObject *sources = PyTuple_Pack(1, source);
+    if (sources == NULL) {
+        return false;
+    }
+    bool is_compiled =
+        compile_operations(reader, program, sources, &operation->body, &operation->body_count, depth);
+    Py_DECREF(sources);
+    if (!is_compiled) {
+        return false;
+    }
+    switch (operation->body->kind) {
+    case INTEGER:
+    case VALUE:
+    case CHARACTER:
+    case TEXT:
+    case GROUP:
+        return smallest_of(operation->body) > 0 || wrong("a repeated part of no bytes, one");
+    default:
+        return wrong("an item");
+    }
+}
+
 typedef struct {
     const char *name;
     Kind kind;
@@ -173,10 +222,10 @@ typedef struct {
 } Form;
 
 static const Form FORMS[] = {
-    {"constant", CONSTANT, 2}, {"integer", INTEGER, 6},   {"value", VALUE, 5},   {"measure", MEASURE, 4},
-    {"text", TEXT, 2},         {"bytes", BYTES, 3},       {"rest", REST, 2},     {"group", GROUP, 3},
-    {"integers", INTEGERS, 7}, {"groups", GROUPS, 4},     {"choices", CHOICES, 7}, {"fact", FACT, 4},
-    {"ahead", AHEAD, 4},
+    {"constant", CONSTANT, 2}, {"integer", INTEGER, 6},     {"value", VALUE, 5}, {"measure", MEASURE, 5},
+    {"length", LENGTH, 3},     {"character", CHARACTER, 2}, {"text", TEXT, 2},   {"bytes", BYTES, 3},
+    {"fixed", FIXED, 3},       {"rest", REST, 2},           {"group", GROUP, 3}, {"items", ITEMS, 4},
+    {"until", UNTIL, 5},       {"choices", CHOICES, 7},     {"fact", FACT, 4},   {"ahead", AHEAD, 4},
 };
 
 static const Form *form_of(PyObject *source)
@@ -216,57 +265,43 @@ static bool compile_operation(Reader *reader, Program *program, PyObject *source
         return index_of(part[1], attributes, &operation->attribute) && width_of(part[2], part[3], operation) &&
                codes_of(part[4], true, operation);
     case MEASURE:
+        operation->is_nullable = part[4] == Py_True;
         return index_of(part[1], measures, &operation->measure) && width_of(part[2], part[3], operation);
+    case LENGTH:
+        return width_of(part[1], part[2], operation);
+    case CHARACTER:
     case TEXT:
     case REST:
         return index_of(part[1], attributes, &operation->attribute);
+    case FIXED:
+        return index_of(part[1], attributes, &operation->attribute) &&
+               index_of(part[2], LARGEST, &operation->size);
     case BYTES:
         return index_of(part[1], attributes, &operation->attribute) && index_of(part[2], measures, &operation->measure);
     case GROUP:
         return index_of(part[1], attributes, &operation->attribute) && program_of(reader, part[2], operation, depth);
-    case INTEGERS:
+    case ITEMS:
         return index_of(part[1], attributes, &operation->attribute) &&
-               index_of(part[2], measures, &operation->measure) && width_of(part[3], part[4], operation) &&
-               wrapper_of(part[5], operation) && codes_of(part[6], false, operation);
-    case GROUPS:
+               index_of(part[2], measures, &operation->measure) &&
+               item_of(reader, program, part[3], operation, depth) &&
+               (operation->size = smallest_of(operation->body)) > 0;
+    case UNTIL:
+        operation->is_consumed = part[3] == Py_True;
         return index_of(part[1], attributes, &operation->attribute) &&
-               index_of(part[2], measures, &operation->measure) && program_of(reader, part[3], operation, depth) &&
-               (operation->program->smallest > 0 || wrong("a repeated part of no bytes, one"));
+               bytes_of(part[2], &operation->bytes, &operation->size) && (operation->size > 0 || wrong("an end")) &&
+               item_of(reader, program, part[4], operation, depth);
     case CHOICES:
         return index_of(part[1], attributes, &operation->attribute) &&
                index_of(part[2], attributes, &operation->values) && index_of(part[3], measures, &operation->measure) &&
                cases_of(part[4], part[5], operation) && width_of(part[6], Py_False, operation);
     case FACT:
-        if (!index_of(part[1], 64, &operation->fact)) {
-            return false;
-        }
-        if (operation->fact >= reader->fact_count) {
-            reader->fact_count = operation->fact + 1;
-        }
-        return body_of(reader, program, part[2], part[3], operation, depth);
+        return fact_of(reader, part[1], &operation->fact) &&
+               body_of(reader, program, part[2], part[3], operation, depth);
     case AHEAD:
         return bytes_of(part[1], &operation->bytes, &operation->size) &&
                body_of(reader, program, part[2], part[3], operation, depth);
     }
     return wrong("an operation");
-}
-
-static Py_ssize_t smallest_of(const Operation *operation)
-{
-    switch (operation->kind) {
-    case CONSTANT:
-        return operation->size;
-    case INTEGER:
-    case VALUE:
-    case MEASURE:
-        return operation->width;
-    case TEXT:
-        return 1;
-    case GROUP:
-        return operation->program->smallest;
-    default:
-        return 0;
-    }
 }
 
 static bool compile_operations(Reader *reader, Program *program, PyObject *sources, Operation **operations,

@@ -8,24 +8,6 @@
 #include <stddef.h>
 #include <structmember.h>
 
-static bool add_message(Reader *self, PyObject *entry)
-{
-    if (!PyTuple_Check(entry) || PyTuple_Size(entry) != 2) {
-        PyErr_SetString(PyExc_TypeError, "the table has a message that is no pair of a tag and a program");
-        return false;
-    }
-    long tag = PyLong_AsLong(PyTuple_GetItem(entry, 0));
-    if (tag == -1 && PyErr_Occurred()) {
-        return false;
-    }
-    if (tag < 0 || tag > 255 || self->programs[tag] != NULL) {
-        PyErr_Format(PyExc_ValueError, "the table has the tag %ld, which is none or there twice", tag);
-        return false;
-    }
-    self->programs[tag] = compile_program(self, PyTuple_GetItem(entry, 1), 0);
-    return self->programs[tag] != NULL;
-}
-
 static bool fill(Reader *self, PyObject *table)
 {
     if (!PyTuple_Check(table) || PyTuple_Size(table) != 2 || !PyTuple_Check(PyTuple_GetItem(table, 1))) {
@@ -41,13 +23,7 @@ static bool fill(Reader *self, PyObject *table)
         return false;
     }
     self->new_integer = (newfunc)PyType_GetSlot(&PyLong_Type, Py_tp_new);
-    PyObject *messages = PyTuple_GetItem(table, 1);
-    for (Py_ssize_t index = 0; index < PyTuple_Size(messages); index++) {
-        if (!add_message(self, PyTuple_GetItem(messages, index))) {
-            return false;
-        }
-    }
-    return prepare_writing(self);
+    return compile_messages(self, PyTuple_GetItem(table, 1)) && prepare_writing(self);
 }
 
 static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
@@ -82,11 +58,7 @@ static int reader_clear(Reader *self)
     PyMem_Free(self->written);
     self->written = NULL;
     self->written_count = 0;
-    for (int tag = 0; tag < 256; tag++) {
-        Program *program = self->programs[tag];
-        self->programs[tag] = NULL;
-        free_program(program);
-    }
+    free_messages(self);
     Py_CLEAR(self->table);
     return 0;
 }
@@ -98,6 +70,25 @@ static void reader_dealloc(Reader *self)
     reader_clear(self);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
+}
+
+PyObject *read_or_refuse(Reader *reader, const unsigned char *data, Py_ssize_t size, PyObject *encoding,
+                         PyObject *const *facts)
+{
+    PyObject *message = read_message(reader, data, size, encoding, facts);
+    if (message != NULL) {
+        reader->accepted++;
+        return message;
+    }
+    if (PyErr_Occurred()) {
+        /* A text that cannot be decoded, or an encoding that nobody knows: the parser in Python says which. */
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_LookupError)) {
+            return NULL;
+        }
+        PyErr_Clear();
+    }
+    reader->refused++;
+    return NULL;
 }
 
 static PyObject *reader_read(Reader *self, PyObject *const *arguments, Py_ssize_t count)
@@ -112,20 +103,11 @@ static PyObject *reader_read(Reader *self, PyObject *const *arguments, Py_ssize_
     if (PyBytes_AsStringAndSize(arguments[0], &data, &size) < 0) {
         return NULL;
     }
-    PyObject *message = read_message(self, (const unsigned char *)data, size, arguments[1], arguments + 2);
-    if (message != NULL) {
-        self->accepted++;
-        return message;
+    PyObject *message = read_or_refuse(self, (const unsigned char *)data, size, arguments[1], arguments + 2);
+    if (message == NULL && !PyErr_Occurred()) {
+        Py_RETURN_NONE;
     }
-    if (PyErr_Occurred()) {
-        /* A text that cannot be decoded, or an encoding that nobody knows: the parser in Python says which. */
-        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_LookupError)) {
-            return NULL;
-        }
-        PyErr_Clear();
-    }
-    self->refused++;
-    Py_RETURN_NONE;
+    return message;
 }
 
 PyDoc_STRVAR(read_doc, "read(data, encoding, *facts)\n--\n\n"
@@ -147,9 +129,15 @@ static PyObject *reader_write(Reader *self, PyObject *const *arguments, Py_ssize
 PyDoc_STRVAR(write_doc, "write(message, encoding)\n--\n\n"
                         "Return a message's bytes; None where the writer in Python has to say what is wrong.");
 
+PyDoc_STRVAR(read_run_doc,
+             "read_run(buffer, tags, frame, most, encoding, *facts)\n--\n\n"
+             "Return adjacent messages that begin with one of the tags, each with its bytes, and their size.\n\n"
+             "The frame is the offset and width of a message's length, and whether it is signed.");
+
 static PyMethodDef reader_methods[] = {
     {"read", (PyCFunction)(void (*)(void))reader_read, METH_FASTCALL, read_doc},
     {"write", (PyCFunction)(void (*)(void))reader_write, METH_FASTCALL, write_doc},
+    {"read_run", (PyCFunction)(void (*)(void))read_run, METH_FASTCALL, read_run_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -7,6 +7,7 @@
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The number of the table's form; logicalrep_runtime/native.py has the same one. */
 #define TABLE_NUMBER 4
@@ -18,13 +19,16 @@ typedef enum {
     CONSTANT,
     INTEGER,
     VALUE,
+    CHARACTER,
+    LENGTH,
     MEASURE,
     TEXT,
     BYTES,
+    FIXED,
     REST,
     GROUP,
-    INTEGERS,
-    GROUPS,
+    ITEMS,
+    UNTIL,
     CHOICES,
     FACT,
     AHEAD,
@@ -48,17 +52,19 @@ struct Operation {
     Py_ssize_t measure;
     int width;
     bool is_signed;
+    bool is_nullable; /* whether the measure -1 is legal, for no value */
+    bool is_consumed; /* whether the bytes after a list are read with the list */
     PyObject *wrapper; /* NULL for plain integers */
     bool is_subclass;  /* whether the wrapper is a subclass of int, made as by int.__new__ */
     bool is_plain;     /* whether its instances are compared as integers are */
     const unsigned char *bytes;
-    Py_ssize_t size;
+    Py_ssize_t size; /* for a measured list, of its smallest item */
     Py_ssize_t fact;
     Code *codes;
     Py_ssize_t code_count;
     unsigned char *cases;
     Program *program;
-    Operation *body;
+    Operation *body; /* for a list, its one item */
     Py_ssize_t body_count;
     Py_ssize_t *absent; /* attributes that are None where the body is not there */
     Py_ssize_t absent_count;
@@ -80,9 +86,28 @@ typedef struct {
 } Written;
 
 typedef struct {
+    Py_ssize_t offset;
+    const unsigned char *bytes;
+    Py_ssize_t size;
+} Constant;
+
+/* A message, with the conditions that identify it. */
+typedef struct {
+    const unsigned char *first; /* the legal first bytes; none for any */
+    Py_ssize_t first_size;
+    Py_ssize_t fact; /* the session fact that must have the value; -1 for none */
+    PyObject *value;
+    Constant *constants;
+    Py_ssize_t constant_count;
+    Program *program; /* NULL for a message that is left to Python */
+} Message;
+
+typedef struct {
     PyObject_HEAD
     PyObject *table; /* NULL once it is cleared */
-    Program *programs[256];
+    Message *messages;
+    Py_ssize_t message_count;
+    Py_ssize_t starts[256]; /* by a first byte, the first message that may begin with it */
     Written *written; /* the programs by their classes */
     Py_ssize_t written_count;
     Py_ssize_t fact_count;
@@ -101,9 +126,29 @@ static inline PyObject **slot_in(PyObject *object, const Program *program, Py_ss
     return (PyObject **)((char *)object + program->slots[attribute]);
 }
 
+/* What a table consists of: false, or NULL, with an exception where it has another form. */
+bool is_tuple(PyObject *object, Py_ssize_t size);
+bool index_of(PyObject *object, Py_ssize_t limit, Py_ssize_t *index);
+bool bytes_of(PyObject *object, const unsigned char **bytes, Py_ssize_t *size);
+bool fact_of(Reader *reader, PyObject *object, Py_ssize_t *fact);
+void *cleared(Py_ssize_t count, size_t size);
+
+/* Makes the messages of a table; false with an exception where they have another form. */
+bool compile_messages(Reader *reader, PyObject *sources);
+void free_messages(Reader *reader);
+
+/* The program of the first message whose conditions hold; NULL for none, or with an exception. */
+const Program *find_program(const Reader *reader, const unsigned char *data, Py_ssize_t size, PyObject *const *facts);
+
 /* Reads one message; NULL without an exception where the bytes are none. */
 PyObject *read_message(Reader *reader, const unsigned char *data, Py_ssize_t size, PyObject *encoding,
                        PyObject *const *facts);
+
+/* Reads one message, and counts it; NULL without an exception also where its texts have another encoding. */
+PyObject *read_or_refuse(Reader *reader, const unsigned char *data, Py_ssize_t size, PyObject *encoding,
+                         PyObject *const *facts);
+
+PyObject *read_run(Reader *self, PyObject *const *arguments, Py_ssize_t count);
 
 /* Makes a reader's programs ready for `write_message`; false with an exception. */
 bool prepare_writing(Reader *reader);

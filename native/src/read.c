@@ -2,10 +2,11 @@
 
 #include "program.h"
 
-#include <string.h>
-
 /* Measures of a layout that need no allocation. */
 #define FEW 8
+
+/* The measure of a value that is null. */
+#define NO_VALUE -1
 
 typedef struct {
     Reader *reader;
@@ -106,6 +107,11 @@ static PyObject *read_text(Cursor *cursor)
     return PyUnicode_Decode(text, size, encoding, NULL);
 }
 
+static PyObject *read_character(Cursor *cursor)
+{
+    return has(cursor, 1) && *cursor->at != 0 ? PyUnicode_FromOrdinal(*cursor->at++) : NULL;
+}
+
 static PyObject *read_bytes(Cursor *cursor, Py_ssize_t size)
 {
     if (!has(cursor, size)) {
@@ -115,22 +121,54 @@ static PyObject *read_bytes(Cursor *cursor, Py_ssize_t size)
     return PyBytes_FromStringAndSize((const char *)cursor->at - size, size);
 }
 
+static PyObject *read_item(Cursor *cursor, const Operation *item)
+{
+    switch (item->kind) {
+    case TEXT:
+        return read_text(cursor);
+    case GROUP:
+        return read_program(cursor, item->program);
+    case CHARACTER:
+        return read_character(cursor);
+    default:
+        return read_integer(cursor, item);
+    }
+}
+
 /* Every item takes a byte at least, so that a count is never believed beyond the message. */
 static PyObject *read_items(Cursor *cursor, const Operation *operation, Py_ssize_t count)
 {
-    bool are_groups = operation->kind == GROUPS;
-    Py_ssize_t smallest = are_groups ? operation->program->smallest : operation->width;
-    if (count > (cursor->end - cursor->at) / smallest) {
+    if (count < 0 || count > (cursor->end - cursor->at) / operation->size) {
         return NULL;
     }
     PyObject *items = PyTuple_New(count);
     for (Py_ssize_t index = 0; items != NULL && index < count; index++) {
-        PyObject *item = are_groups ? read_program(cursor, operation->program) : read_integer(cursor, operation);
-        if (item == NULL || PyTuple_SetItem(items, index, item) < 0) {
+        PyObject *value = read_item(cursor, operation->body);
+        if (value == NULL || PyTuple_SetItem(items, index, value) < 0) {
             Py_CLEAR(items);
         }
     }
     return items;
+}
+
+static PyObject *read_items_until(Cursor *cursor, const Operation *operation)
+{
+    PyObject *items = PyList_New(0);
+    while (items != NULL &&
+           !(has(cursor, operation->size) && memcmp(cursor->at, operation->bytes, (size_t)operation->size) == 0)) {
+        PyObject *value = read_item(cursor, operation->body);
+        if (value == NULL || PyList_Append(items, value) < 0) {
+            Py_CLEAR(items);
+        }
+        Py_XDECREF(value);
+    }
+    if (items == NULL) {
+        return NULL;
+    }
+    cursor->at += operation->is_consumed ? operation->size : 0;
+    PyObject *values = PyList_AsTuple(items);
+    Py_DECREF(items);
+    return values;
 }
 
 /* Fills the kinds, and returns the values. */
@@ -177,7 +215,7 @@ static bool set(PyObject *object, const Program *program, Py_ssize_t attribute, 
 static bool set_choices(Cursor *cursor, const Program *program, const Operation *operation, Py_ssize_t count,
                         PyObject *object)
 {
-    if (count > cursor->end - cursor->at) {
+    if (count < 0 || count > cursor->end - cursor->at) {
         return false;
     }
     PyObject *kinds = PyBytes_FromStringAndSize(NULL, count);
@@ -203,13 +241,29 @@ static bool take_measure(Cursor *cursor, const Operation *operation, Py_ssize_t 
     }
     uint64_t number = take(cursor, operation->width);
     if (operation->is_signed && extended(number, operation->width) < 0) {
-        return false;
+        *measure = NO_VALUE;
+        return operation->is_nullable && extended(number, operation->width) == NO_VALUE;
     }
     if (number > (uint64_t)PY_SSIZE_T_MAX) {
         return false;
     }
     *measure = (Py_ssize_t)number;
     return true;
+}
+
+static PyObject *read_measured(Cursor *cursor, Py_ssize_t size)
+{
+    if (size == NO_VALUE) {
+        Py_RETURN_NONE;
+    }
+    return read_bytes(cursor, size);
+}
+
+/* Whether the message ends where its length says. */
+static bool take_length(Cursor *cursor, const Operation *operation)
+{
+    Py_ssize_t size = cursor->end - cursor->at;
+    return size >= operation->width && take(cursor, operation->width) == (uint64_t)size;
 }
 
 /* Returns 1 where the body is there, 0 where not, -1 with an exception. */
@@ -233,6 +287,11 @@ static bool run(Cursor *cursor, const Program *program, const Operation *operati
                 return false;
             }
             cursor->at += operation->size;
+            continue;
+        case LENGTH:
+            if (!take_length(cursor, operation)) {
+                return false;
+            }
             continue;
         case MEASURE:
             if (!take_measure(cursor, operation, &measures[operation->measure])) {
@@ -268,11 +327,17 @@ static bool run(Cursor *cursor, const Program *program, const Operation *operati
         case VALUE:
             value = read_integer(cursor, operation);
             break;
+        case CHARACTER:
+            value = read_character(cursor);
+            break;
         case TEXT:
             value = read_text(cursor);
             break;
         case BYTES:
-            value = read_bytes(cursor, measures[operation->measure]);
+            value = read_measured(cursor, measures[operation->measure]);
+            break;
+        case FIXED:
+            value = read_bytes(cursor, operation->size);
             break;
         case REST:
             value = read_bytes(cursor, cursor->end - cursor->at);
@@ -280,9 +345,11 @@ static bool run(Cursor *cursor, const Program *program, const Operation *operati
         case GROUP:
             value = read_program(cursor, operation->program);
             break;
-        case INTEGERS:
-        case GROUPS:
+        case ITEMS:
             value = read_items(cursor, operation, measures[operation->measure]);
+            break;
+        case UNTIL:
+            value = read_items_until(cursor, operation);
             break;
         }
         if (!set(object, program, operation->attribute, value)) {
@@ -316,11 +383,12 @@ static PyObject *read_program(Cursor *cursor, const Program *program)
 PyObject *read_message(Reader *reader, const unsigned char *data, Py_ssize_t size, PyObject *encoding,
                        PyObject *const *facts)
 {
-    if (size == 0 || reader->programs[data[0]] == NULL) {
+    const Program *program = find_program(reader, data, size, facts);
+    if (program == NULL) {
         return NULL;
     }
     Cursor cursor = {reader, data, data + size, encoding, facts};
-    PyObject *message = read_program(&cursor, reader->programs[data[0]]);
+    PyObject *message = read_program(&cursor, program);
     if (message != NULL && cursor.at != cursor.end) {
         Py_CLEAR(message);
     }

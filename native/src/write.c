@@ -2,8 +2,6 @@
 
 #include "program.h"
 
-#include <string.h>
-
 /* A longer message is written twice: the first time counts its bytes. */
 #define SHORT 1024
 
@@ -158,16 +156,29 @@ static bool write_group(Output *output, const Operation *operation, PyObject *va
     return Py_TYPE(value) == operation->program->class && write_program(output, operation->program, value);
 }
 
+static bool write_item(Output *output, const Operation *operation, PyObject *value)
+{
+    switch (operation->kind) {
+    case INTEGER:
+        return write_integer(output, operation, value);
+    case VALUE:
+        return write_value(output, operation, value);
+    case TEXT:
+        return write_text(output, value);
+    case GROUP:
+        return write_group(output, operation, value);
+    default:
+        return false;
+    }
+}
+
 static bool write_items(Output *output, const Operation *operation, const Place *place, PyObject *values)
 {
     if (!PyTuple_CheckExact(values) || !write_count(output, place, PyTuple_Size(values))) {
         return false;
     }
     for (Py_ssize_t index = 0; index < PyTuple_Size(values); index++) {
-        PyObject *value = PyTuple_GetItem(values, index);
-        bool is_written = operation->kind == GROUPS ? write_group(output, operation, value)
-                                                    : write_integer(output, operation, value);
-        if (!is_written) {
+        if (!write_item(output, operation->body, PyTuple_GetItem(values, index))) {
             return false;
         }
     }
@@ -248,20 +259,11 @@ static bool is_consistent(Run *run, const Operation *operation, bool *is_present
 static bool write_attribute(Output *output, Run *run, const Operation *operation, PyObject *value)
 {
     switch (operation->kind) {
-    case INTEGER:
-        return write_integer(output, operation, value);
-    case VALUE:
-        return write_value(output, operation, value);
-    case TEXT:
-        return write_text(output, value);
     case BYTES:
         return write_measured(output, &run->places[operation->measure], value);
     case REST:
         return write_measured(output, NULL, value);
-    case GROUP:
-        return write_group(output, operation, value);
-    case INTEGERS:
-    case GROUPS:
+    case ITEMS:
         return write_items(output, operation, &run->places[operation->measure], value);
     case CHOICES: {
         PyObject *values = *slot_in(run->object, run->program, operation->values);
@@ -271,7 +273,7 @@ static bool write_attribute(Output *output, Run *run, const Operation *operation
         return is_written;
     }
     default:
-        return false;
+        return write_item(output, operation, value);
     }
 }
 
@@ -286,6 +288,8 @@ static bool write_operations(Output *output, Run *run, const Operation *operatio
             run->places[operation->measure] = (Place){operation, output->size};
             add_number(output, 0, operation->width);
             continue;
+        case LENGTH:
+            return false;
         case FACT:
         case AHEAD: {
             bool is_present;
@@ -319,13 +323,12 @@ static bool write_program(Output *output, const Program *program, PyObject *obje
 
 bool prepare_writing(Reader *reader)
 {
-    reader->written = PyMem_Calloc(256, sizeof(Written));
+    reader->written = cleared(reader->message_count, sizeof(Written));
     if (reader->written == NULL) {
-        PyErr_NoMemory();
         return false;
     }
-    for (int tag = 0; tag < 256; tag++) {
-        const Program *program = reader->programs[tag];
+    for (Py_ssize_t index = 0; index < reader->message_count; index++) {
+        const Program *program = reader->messages[index].program;
         if (program != NULL) {
             reader->written[reader->written_count++] = (Written){program->class, program};
         }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, BinaryIO, TypeVar
 
 from construct import (
@@ -29,6 +30,10 @@ class Tagged(TypedEntries[_Value], Construct):  # type: ignore[misc]
         super().__init__()
         self.structs = structs
         self._by_class = {struct._class: struct for struct in structs.values()}
+
+    def choices(self) -> Iterator[StructChoice]:
+        """Yield the messages, each identified by its tag."""
+        return (StructChoice(struct, first=tag) for tag, struct in self.structs.items())
 
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
         offset = stream_tell(stream, path)
@@ -64,15 +69,19 @@ class Discriminated(TypedEntries[_Value], Construct):  # type: ignore[misc]
 
     def __init__(self, choices: tuple[StructChoice, ...], tagged: Tagged[_Value], **initial_facts: str) -> None:
         super().__init__()
-        self.choices = choices
+        self.untagged = choices
         self.tagged = tagged
         self.initial_facts = initial_facts
         self._by_class = {choice.struct._class: choice.struct for choice in choices}
 
+    def choices(self) -> Iterator[StructChoice]:
+        """Yield the messages; the first whose conditions hold is the message that comes next."""
+        return chain(self.untagged, self.tagged.choices())
+
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
         start = stream_tell(stream, path)
         facts = {**self.initial_facts, **context._params}
-        structs = (choice.struct for choice in self.choices if self._matches(choice, stream, start, facts, path))
+        structs = (choice.struct for choice in self.untagged if self._matches(choice, stream, start, facts, path))
         return next(structs, self.tagged)._parsereport(stream, context, path)
 
     def _matches(
@@ -93,8 +102,13 @@ class Discriminated(TypedEntries[_Value], Construct):  # type: ignore[misc]
 
 
 class Whole(TypedEntries[_Value], Subconstruct):  # type: ignore[misc]
-    def __init__(self, subcon: TypedEntries[_Value]) -> None:
+    def __init__(self, subcon: Tagged[_Value] | Discriminated[_Value]) -> None:
         super().__init__(subcon)
+
+    def choices(self) -> Iterator[StructChoice]:
+        """Yield the messages; the first whose conditions hold is the message that comes next."""
+        choices: Iterator[StructChoice] = self.subcon.choices()
+        return choices
 
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> _Value:
         value: _Value = super()._parse(stream, context, path)

@@ -108,20 +108,28 @@ class ProtocolLayout:
 
     def find(self, data: bytes, version: int, sender: str, facts: Mapping[str, Any]) -> MessageLayout | None:
         """None if there is none. Session facts, or a constant in the message, distinguish messages that share a tag."""
-        candidates = [
-            message
-            for message in self.messages
-            if message.sender in (sender, "both")
-            and message.tag in ("", data[:1].decode("latin-1"))
-            and (not message.when or self._value(facts, message.when[0]) == message.when[1])
-            and (message.tag or message.is_sent_in(version, facts))
-        ]
-        # `parse` may refuse a message of a later version, so such messages come last.
-        candidates.sort(key=lambda message: (not message.is_sent_in(version, facts), message.tag != ""))
+        candidates = self.candidates(data[:1], version, sender, facts)
         for message in candidates:
             if self._begins(message, data, version):
                 return message
         return next((message for message in candidates if message.tag), None)
+
+    def candidates(
+        self, first: bytes, version: int, sender: str, facts: Mapping[str, Any]
+    ) -> tuple[MessageLayout, ...]:
+        """Return the messages that may begin with a byte in a session with these facts, in the order of `find`."""
+        candidates = (
+            message
+            for message in self.messages
+            if message.sender in (sender, "both")
+            and message.tag in ("", first.decode("latin-1"))
+            and (not message.when or self._value(facts, message.when[0]) == message.when[1])
+            and (message.tag or message.is_sent_in(version, facts))
+        )
+        # `parse` may refuse a message of a later version, so such messages come last.
+        return tuple(
+            sorted(candidates, key=lambda message: (not message.is_sent_in(version, facts), message.tag != ""))
+        )
 
     def _value(self, facts: Mapping[str, Any], name: str) -> Any:
         return facts.get(name, self.values[name][0])

@@ -3,22 +3,24 @@
 `LOGICALREP_NATIVE=0` in the environment turns the native reader off. Each generated `parse` calls the native reader
 first, and reads in Python the bytes that it refuses, so that Python raises all errors; so does each `build` with the
 attributes that the native reader does not write. Python alone reads and writes messages with an operation, or an
-attribute of an operation, that the native reader does not support, and protocols that distinguish messages by more than
-their tags.
+attribute of an operation, that the native reader does not support, and writes messages with a frame.
 
-A table is a pair of its number and its messages; a message is a pair of its tag and its program. A program has a class,
-the descriptors of the class's attributes, the number of measures, and operations, which refer to attributes and
-measures by index:
+A table is a pair of its number and its messages. A message has its legal first bytes (none for any), the number of a
+session fact with the value that it must have (or None), pairs of the offset and bytes of constants, and its program,
+None if Python reads the message. The first message whose conditions hold is read. A program has a class, the
+descriptors of the class's attributes, the number of measures, and operations, which refer to attributes and measures by
+index:
 
-    ("constant", bytes)                                    ("text", attribute)
-    ("integer", attribute, width, signed, wrapper,         ("bytes", attribute, measure)
-        refused values)                                    ("rest", attribute)
-    ("value", attribute, width, signed,                    ("group", attribute, program)
-        pairs of a value and its object)                   ("groups", attribute, measure, program)
-    ("measure", measure, width, signed)                    ("choices", kinds, values, measure, valued kinds,
-    ("integers", attribute, measure, width, signed,            bare kinds, width of a value's size)
-        wrapper, refused values)                           ("fact", number, operations, absent attributes)
-                                                           ("ahead", bytes, operations, absent attributes)
+    ("constant", bytes)                                    ("character", attribute)
+    ("integer", attribute, width, signed, wrapper,         ("text", attribute)
+        refused values)                                    ("bytes", attribute, measure)
+    ("value", attribute, width, signed,                    ("fixed", attribute, size)
+        pairs of a value and its object)                   ("rest", attribute)
+    ("length", width, signed)                              ("group", attribute, program)
+    ("measure", measure, width, signed, nullable)          ("choices", kinds, values, measure, valued kinds,
+    ("items", attribute, measure, operation)                   bare kinds, width of a value's size)
+    ("until", attribute, bytes at the end, whether         ("fact", number, operations, absent attributes)
+        they belong to the list, operation)                ("ahead", bytes, operations, absent attributes)
 """
 
 from __future__ import annotations
@@ -28,10 +30,12 @@ import importlib
 import logging
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from enum import EnumMeta
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from logicalrep_runtime.any_message import StructChoice, Whole
 from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
 from logicalrep_runtime.layout_words import of_version, tag_of
 from logicalrep_runtime.operations import (
@@ -52,17 +56,20 @@ TABLE_NUMBER = 4
 """The version of the table's format and of the loaders' arguments. A module with another number is not used."""
 
 _LOG = logging.getLogger("logicalrep")
+_AnyMessage = TypeVar("_AnyMessage")
 
 
 def reader(
-    protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str = "server"
-) -> Callable[..., Any] | None:
-    """Return the native `read(data, encoding, *facts)`, or None. `read` returns None for invalid bytes."""
+    protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], struct: Whole[_AnyMessage]
+) -> Callable[..., _AnyMessage | None] | None:
+    """Return the native `read(data, encoding, *facts)`, or None. `read` returns None for invalid bytes.
+
+    `struct` is the Struct of any message of one side, with the conditions that identify each.
+    """
     module = native_module()
-    tags = [layout.tag for layout in _sent_by(protocol, sender)]
-    if module is None or len(tags) != len(set(tags)) or any(len(tag) != 1 for tag in tags):
+    if module is None:
         return None
-    read: Callable[..., Any] = module.Reader(table(protocol, version, namespace, sender)).read
+    read: Callable[..., _AnyMessage | None] = module.Reader(table(protocol, version, namespace, struct)).read
     return read
 
 
@@ -94,10 +101,6 @@ def native_module() -> Any:
     return module
 
 
-def _sent_by(protocol: ProtocolLayout, sender: str) -> list[MessageLayout]:
-    return [layout for layout in protocol.messages if layout.sender in (sender, "both")]
-
-
 class _UnknownError(Exception):
     """An operation without a form in tables."""
 
@@ -105,7 +108,8 @@ class _UnknownError(Exception):
 _KNOWN = frozenset(
     {
         "name", "type", "since", "until", "doc", "width", "signed", "is_character", "allowed", "refused", "flags",
-        "wrapper", "code", "of", "count", "part", "body", "fact", "ahead", "is_text",
+        "wrapper", "code", "of", "count", "part", "body", "fact", "ahead", "is_text", "is_length", "nullable",
+        "preceding", "size", "constant", "end",
     }
 )  # fmt: skip
 
@@ -116,17 +120,10 @@ def _check(operation: Operation) -> None:
             raise _UnknownError(field.name)
 
 
-def table(protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str) -> tuple[Any, ...]:
+def table(protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], struct: Whole[Any]) -> tuple[Any, ...]:
     source = _Source(protocol, version, namespace)
-    messages = []
-    for layout in _sent_by(protocol, sender):
-        if layout.since <= version:
-            class_ = namespace["".join(word[0].upper() + word[1:] for word in layout.name.split())]
-            try:
-                messages.append((ord(layout.tag), source.program(class_, layout.operations)))
-            except _UnknownError:
-                continue
-    return TABLE_NUMBER, tuple(messages)
+    layouts = {layout.class_name: layout for layout in protocol.messages}
+    return TABLE_NUMBER, tuple(source.message(choice, layouts) for choice in struct.choices())
 
 
 class _Source:
@@ -135,6 +132,15 @@ class _Source:
         self.version = version
         self.namespace = namespace
         self.facts = [name for name in protocol.parse_arguments if name != "encoding"]
+
+    def message(self, choice: StructChoice, layouts: Mapping[str, MessageLayout]) -> tuple[Any, ...]:
+        fact, value = choice.fact
+        condition = (self.facts.index(fact), value) if fact else None
+        class_ = choice.struct._class
+        program = None
+        with suppress(_UnknownError):
+            program = self.program(class_, layouts[class_.__name__].operations)
+        return choice.first, condition, choice.constants, program
 
     def program(self, class_: type[Any], operations: Operations) -> tuple[Any, ...]:
         layout = _ClassProgram(self, class_)
@@ -166,16 +172,22 @@ class _ClassProgram:
                 return "constant", row.code.to_bytes(row.width, "big", signed=row.signed)
             case Measure() if row.of:
                 self.measures[row.name] = len(self.measures)
-                return "measure", self.measures[row.name], row.width, row.signed
+                return "measure", self.measures[row.name], row.width, row.signed, row.nullable
+            case Measure():
+                return "length", row.width, row.signed
             case Take() if row.allowed:
                 codes = tuple((code, self.value(row, code)) for code in row.allowed)
                 return "value", self.attributes[row.name], row.width, row.signed, codes
             case Take() if row.is_character:
-                raise _UnknownError("any character")
+                return "character", self.attributes[row.name]
             case Take():
                 return "integer", self.attributes[row.name], *_integer(row)
             case Text():
                 return "text", self.attributes[row.name]
+            case Bytes() if row.constant:
+                return "constant", row.constant
+            case Bytes() if row.size:
+                return "fixed", self.attributes[row.name], row.size
             case Bytes() if row.count:
                 return "bytes", self.attributes[row.name], self.measure(row.count)
             case Bytes():
@@ -198,16 +210,14 @@ class _ClassProgram:
         return self.source.program(self.source.namespace[name], self.source.protocol.parts[name].operations)
 
     def repeat(self, operation: Repeat) -> tuple[Any, ...]:
-        measure, body = self.measure(operation.count), operation.body
+        body = operation.body
         _check(body)
-        match body:
-            case Take() if not body.allowed:
-                return "integers", self.attributes[operation.name], measure, *_integer(body)
-            case Group():
-                return "groups", self.attributes[operation.name], measure, self.part(body.part)
-            case Choose():
-                return self.choices(measure, self.source.protocol.parts[body.part])
-        raise _UnknownError(body.kind)
+        if isinstance(body, Choose):
+            return self.choices(self.measure(operation.count), self.source.protocol.parts[body.part])
+        attribute, item = self.attributes[operation.name], self.operation(body)
+        if operation.count:
+            return "items", attribute, self.measure(operation.count), item
+        return "until", attribute, operation.end or b"\0", not operation.end, item
 
     def choices(self, measure: int, part: PartLayout) -> tuple[Any, ...]:
         kinds: dict[bool, bytes] = {True: b"", False: b""}
@@ -220,7 +230,7 @@ class _ClassProgram:
             match rest:
                 case []:
                     continue
-                case [Measure() as size, Bytes(count=count)] if count == size.name:
+                case [Measure(nullable=False) as size, Bytes(count=count)] if count == size.name:
                     width = size.width
                 case _:
                     raise _UnknownError("choose")

@@ -11,19 +11,26 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from construct import ConstructError
 
 from logicalrep import DecodeError, Oid, v1, v4, walsender
-from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
-from logicalrep_runtime.native import TABLE_NUMBER, reader, table
+from logicalrep_protocol import basebackup, copy_binary
+from logicalrep_protocol.basebackup.layouts import BASEBACKUP
+from logicalrep_protocol.layouts import COPY_BINARY, LOGICALREP, WALSENDER
+from logicalrep_protocol.pgwire import v3_0, v3_2
+from logicalrep_protocol.pgwire.layouts import PGWIRE
+from logicalrep_runtime.native import TABLE_NUMBER, table
 from logicalrep_runtime.operations import Bytes, Choose, Conditional, Measure, Operation, Repeat, Text
 from tests.native.installed import needs_native
 from tests.native.tables import CLASSES, altered
 from tests.protocol.agreement import VERSIONS, attempt, natively_alike
 from tests.protocol.captured import capture_name, collected, read, selected
+from tests.protocol.conversation_reading import RECORDED, connections, decoded
+from tests.protocol.damage import damaged
 
 pytestmark = needs_native
 
@@ -50,24 +57,6 @@ def _sessions(path: Path) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
         yield max(capture.version, layout.since), data, state
 
 
-def _damaged(data: bytes, chance: random.Random) -> bytes:
-    """A message with a byte changed, taken out or put in, cut, or with another number in it."""
-    damaged = bytearray(data)
-    place = chance.randrange(len(damaged))
-    match chance.randrange(5):
-        case 0:
-            damaged[place] = chance.randrange(256)
-        case 1:
-            del damaged[place:]
-        case 2:
-            damaged.insert(place, chance.randrange(256))
-        case 3:
-            damaged[place : place + 4] = bytes(chance.choice((0, 1, 127, 128, 255)) for _ in range(4))
-        case _:
-            del damaged[place : place + chance.randrange(1, 5)]
-    return bytes(damaged)
-
-
 @pytest.mark.parametrize("path", _captures())
 def test_it_reads_all_that_servers_sent_and_refuses_what_python_refuses(path: Path) -> None:
     chance = random.Random(path.name)
@@ -79,10 +68,10 @@ def test_it_reads_all_that_servers_sent_and_refuses_what_python_refuses(path: Pa
     assert {version: module.native_read.__self__.refused for version, module in VERSIONS.items()} == counts
     refused = 0
     for version, data, state in messages:
-        damaged = _damaged(data, chance)
+        copy = damaged(data, chance)
         other = state | {"streaming": chance.random() < 0.3, "parallel": chance.random() < 0.5}
-        result = attempt(damaged, version, **other)
-        natively_alike(damaged, version, result, **other)
+        result = attempt(copy, version, **other)
+        natively_alike(copy, version, result, **other)
         refused += isinstance(result, DecodeError)
     assert refused or len(messages) < 20
 
@@ -109,15 +98,33 @@ def _in_python(data: bytes, sender: Any) -> Any:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_message_has_a_program(version: int) -> None:
     """None is left to Python, as an operation of it were unknown."""
-    message_table = table(LOGICALREP, version, vars(VERSIONS[version]), "server")
-    assert [chr(tag) for tag, _ in message_table[1]] == [
+    module = VERSIONS[version]
+    assert _tags(LOGICALREP, module, module.message, version) == [
         message.tag for message in LOGICALREP.messages if message.since <= version
     ]
-    for sender in ("server", "client"):
-        message_table = table(WALSENDER, 1, vars(walsender), sender)
-        assert [chr(tag) for tag, _ in message_table[1]] == [
+    for sender, struct in (("server", walsender.server_message), ("client", walsender.client_message)):
+        assert _tags(WALSENDER, walsender, struct) == [
             message.tag for message in WALSENDER.messages if message.sender == sender
         ]
+
+
+def _tags(protocol: Any, module: ModuleType, struct: Any, version: int = 1) -> list[str]:
+    """The first bytes of the messages that have a program."""
+    _, messages = table(protocol, version, vars(module), struct)
+    return [first.decode() for first, _, _, program in messages if program is not None]
+
+
+@pytest.mark.parametrize("module", [v3_0, v3_2, copy_binary, basebackup.v1], ids=lambda module: module.__name__)
+def test_every_message_of_the_other_formats_has_a_program(module: Any) -> None:
+    protocol = {v3_0: PGWIRE, v3_2: PGWIRE, copy_binary: COPY_BINARY, basebackup.v1: BASEBACKUP}[module]
+    structs = [
+        getattr(module, name) for name in ("message", "server_message", "client_message") if name in module.__all__
+    ]
+    programs = [entry[3] for struct in structs for entry in table(protocol, 1, vars(module), struct)[1]]
+    assert None not in programs
+    assert {program[0].__name__ for program in programs} == {
+        message.class_name for message in protocol.messages if message.since == 1
+    }
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,18 +139,16 @@ def _with(first: Operation) -> tuple[str, list[str]]:
     begin, *other_messages = LOGICALREP.messages
     changed = dataclasses.replace(begin, operations=(*begin.operations, first))
     protocol = dataclasses.replace(LOGICALREP, messages=(changed, *other_messages))
-    return "".join(chr(tag) for tag, _ in table(protocol, 4, vars(VERSIONS[4]), "server")[1]), [
-        message.tag for message in other_messages
-    ]
+    return "".join(_tags(protocol, v4, v4.message, 4)), [message.tag for message in other_messages]
 
 
 @pytest.mark.parametrize(
     "operation",
     [
         Nullable(name="length", width=4, signed=True, of="value", may_be_null=True),
-        Measure(name="length", width=4, signed=True, of=""),
+        Measure(name="length", width=4, signed=True, of="", order="little"),
         Bytes(name="xid", count="nothing"),
-        Repeat(name="xid", count="", body=Text(name="xid")),
+        Repeat(name="xid", count="nothing", body=Text(name="xid")),
         Conditional(name="x", fact="two_phase", body=(Text(name="xid"),)),
         Choose(name="xid", part="Cell"),
     ],
@@ -154,13 +159,6 @@ def test_a_message_with_something_unknown_is_left_to_python(operation: Operation
     assert tags == "".join(other_tags)
     known_tags, other_tags = _with(Nullable(name="length", width=4, signed=True, of="value"))
     assert known_tags == "".join(["B", *other_tags])
-
-
-def test_messages_with_ambiguous_tags_are_read_in_python() -> None:
-    twice = dataclasses.replace(LOGICALREP, messages=(*LOGICALREP.messages, LOGICALREP.messages[0]))
-    without = dataclasses.replace(LOGICALREP, messages=(dataclasses.replace(LOGICALREP.messages[0], tag=""),))
-    for protocol, is_read in ((LOGICALREP, True), (twice, False), (without, False)):
-        assert (reader(protocol, 4, vars(VERSIONS[4])) is not None) is is_read
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -176,11 +174,16 @@ DESCRIPTORS = tuple(getattr(Wide, name) for name in ("a", "b", "c"))
 
 
 def _wide(*operations: Any, measures: int = 0) -> Any:
-    return _reader((TABLE_NUMBER, ((77, (Wide, DESCRIPTORS, measures, (("constant", b"M"), *operations))),))).read
+    return _reader(_one(Wide, DESCRIPTORS, measures, (("constant", b"M"), *operations))).read
+
+
+def _one(*program: Any) -> Any:
+    """A table of one message."""
+    return TABLE_NUMBER, ((b"M", None, (), program),)
 
 
 def test_a_layout_may_have_many_measures() -> None:
-    measures = tuple(("measure", index, 1, False) for index in range(40))
+    measures = tuple(("measure", index, 1, False, False) for index in range(40))
     read = _wide(*measures, ("bytes", 0, 39), ("bytes", 1, 0), ("rest", 2), measures=40)
     data = b"M" + bytes([2, *range(38), 3]) + b"abcdefg"
     assert read(data, "utf-8") == Wide(b"abc", b"de", b"fg")
@@ -188,14 +191,21 @@ def test_a_layout_may_have_many_measures() -> None:
 
 def test_no_count_is_believed_beyond_the_message() -> None:
     greatest = b"M\x7f\xff\xff\xff\xff\xff\xff\xff"
-    measure = ("measure", 0, 8, True)
     item = (Wide, DESCRIPTORS, 0, (("text", 0), ("text", 1), ("text", 2)))
     for operation in (
         ("bytes", 0, 0),
-        ("integers", 0, 0, 8, True, None, ()),
-        ("groups", 0, 0, item),
+        ("fixed", 0, 1 << 29),
+        ("items", 0, 0, ("integer", 0, 8, True, None, ())),
+        ("items", 0, 0, ("value", 0, 8, True, ((1, 1),))),
+        ("items", 0, 0, ("character", 0)),
+        ("items", 0, 0, ("text", 0)),
+        ("items", 0, 0, ("group", 0, item)),
+        ("until", 0, b"\0", True, ("text", 0)),
+        ("until", 0, b"\xff\xfe", False, ("group", 0, item)),
         ("choices", 0, 1, 0, b"t", b"n", 8),
     ):
+        # The measure -1 of bytes is no value.
+        measure = ("measure", 0, 8, True, operation[0] != "bytes")
         assert _wide(measure, operation, measures=1)(greatest, "utf-8") is None
         assert _wide(measure, operation, measures=1)(b"M" + b"\xff" * 8, "utf-8") is None
 
@@ -234,17 +244,23 @@ def test_errors_other_than_of_the_bytes_are_passed_on() -> None:
 
 def test_a_table_of_another_form_is_refused() -> None:
     """Whatever stands in it: an exception, and never a crash, neither then nor when a reader was made all the same."""
-    message_table = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
+    of_logicalrep = table(LOGICALREP, 4, vars(v4), v4.message)
+    of_pgwire = table(PGWIRE, 2, vars(v3_2), v3_2.server_message)
     chance = random.Random(5)
-    with_messages = [data for _, data, _ in _sessions(selected()[0])][:50]
+    sent = [data for _, data, _ in _sessions(selected()[0])][:5]
+    sent += [
+        v3_2.DataRow(columns=(v3_2.ColumnValue(value=b"1"), v3_2.ColumnValue(value=None))).build(),
+        v3_2.ErrorResponse(fields=(v3_2.ErrorField(code="S", text="ERROR"),)).build(),
+        v3_2.AuthenticationSASL(mechanisms=("SCRAM-SHA-256",)).build(),
+    ]
     refused = read_all = 0
-    for _ in range(3000):
+    for number in range(5000):
         try:
-            read = _reader(altered(message_table, chance)).read
+            read = _reader(altered(of_pgwire if number % 2 else of_logicalrep, chance)).read
         except (TypeError, ValueError, OverflowError):
             refused += 1
             continue
-        for data in with_messages[:5]:
+        for data in sent:
             try:
                 read(data, "utf-8", False, False, *[False] * 62)
             except (TypeError, OverflowError, AttributeError):
@@ -259,7 +275,7 @@ def test_an_instance_is_made_as_its_class_can_be_or_not_at_all(class_: Any) -> N
     """Of an integer's class, and of a message's: neither ends the interpreter, also not when the instance goes."""
     makers: tuple[Any, ...] = (
         functools.partial(_wide, ("integer", 0, 1, False, class_, ()), ("rest", 1), ("rest", 2)),
-        lambda: _reader((TABLE_NUMBER, ((77, (class_, (), 0, (("constant", b"M"),))),))).read,
+        lambda: _reader(_one(class_, (), 0, (("constant", b"M"),))).read,
     )
     for make, data in zip(makers, (b"M\1", b"M"), strict=True):
         with suppress(TypeError, ValueError):
@@ -276,7 +292,7 @@ def test_a_class_that_python_refuses_to_make_is_refused() -> None:
         _wide(("integer", 0, 1, False, bool, ()))
     for class_ in (type("Table", (dict,), {}), functools.partial, type("Error", (Exception,), {})):
         with pytest.raises((TypeError, ValueError), match=r"is not safe|a class that is out of range"):
-            _reader((TABLE_NUMBER, ((77, (class_, (), 0, (("constant", b"M"),))),)))
+            _reader(_one(class_, (), 0, (("constant", b"M"),)))
 
 
 @pytest.mark.slow
@@ -284,16 +300,20 @@ def test_nothing_is_leaked() -> None:
     messages = list(_sessions(selected()[0]))[:300]
     chance = random.Random(1)
     sent = [(data, version, state) for version, data, state in messages]
-    sent += [(_damaged(data, chance), version, state) for data, version, state in sent]
-    message_table = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
+    sent += [(damaged(data, chance), version, state) for data, version, state in sent]
+    message_table = table(PGWIRE, 2, vars(v3_2), v3_2.server_message)
+    conversation = [(data, sender, "messages") for data, sender, _ in _conversation()]
+    conversation += [(damaged(data, chance), sender, expected) for data, sender, expected in conversation]
 
     def everything() -> None:
         for data, version, state in sent:
             VERSIONS[version].native_read(data, state["encoding"], state["streaming"], state["parallel"])
+        for data, sender, expected in conversation:
+            _pgwire_read(sender)(data, "utf-8", expected)
         for _ in range(10):
             _reader(message_table)
             with pytest.raises(ValueError, match="out of range"):
-                _reader((TABLE_NUMBER, (*message_table[1][:-1], (255, (Wide, DESCRIPTORS, 0, (("text", 3),))))))
+                _reader((TABLE_NUMBER, (*message_table[1], (b"M", None, (), (Wide, DESCRIPTORS, 0, (("text", 3),))))))
         gc.collect()
 
     for _ in range(3):
@@ -309,7 +329,7 @@ def test_every_allocation_may_fail() -> None:
     testcapi = pytest.importorskip("_testcapi")
     if not hasattr(testcapi, "set_nomemory"):
         pytest.skip("this Python has no allocator for tests")
-    message_table = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
+    message_table = table(PGWIRE, 2, vars(v3_2), v3_2.server_message)
     first = {data[:1]: (version, data, state) for version, data, state in _sessions(_with_all_messages())}
     assert len(first) == 19
     messages = [VERSIONS[4].native_read(data, "utf-8", False, False) for _, data, _ in first.values()]
@@ -337,7 +357,24 @@ def test_every_allocation_may_fail() -> None:
         for _, data, state in first.values()
     )
     assert allocations > 19 * 3
+    for data, sender, expected in _conversation():
+        assert failing(_pgwire_read(sender), data, "utf-8", expected) > 0
     assert failing(_reader(message_table).__class__, message_table) > 50
+
+
+def _conversation() -> list[tuple[bytes, str, str]]:
+    """The first message of each kind in recorded conversations, its sender, and what the session expected."""
+    seen = {
+        (type(message).__name__, sender): (whole, sender, facts["expected"])
+        for path in RECORDED
+        for chunks in connections(path)
+        for sender, whole, message, _, facts in decoded(chunks)
+    }
+    return list(seen.values())
+
+
+def _pgwire_read(sender: str) -> Any:
+    return v3_2.native_read_of_server if sender == "server" else v3_2.native_read_of_client
 
 
 def _with_all_messages() -> Path:

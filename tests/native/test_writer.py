@@ -286,7 +286,7 @@ def test_other_arguments_are_refused() -> None:
 
 def test_a_table_of_another_form_writes_nothing_wrong() -> None:
     """Bytes, None or an exception, and never a crash."""
-    message_table = table(LOGICALREP, 4, vars(v4), "server")
+    message_table = table(LOGICALREP, 4, vars(v4), v4.message)
     chance, messages = random.Random(6), _messages()
     reader: Any = importlib.import_module("logicalrep_native").Reader
     written = refused = 0

@@ -83,7 +83,12 @@ def natively_alike(data: bytes, version: int, result: Any, *, streaming: bool, p
         return
     assert type(message) is type(result)
     assert message == result
-    assert list(map(type, _values(message))) == list(map(type, _values(result)))
+    assert value_types(message) == value_types(result)
+
+
+def value_types(message: Any) -> list[type]:
+    """The type of every value in a message, in order."""
+    return list(map(type, _values(message)))
 
 
 def _values(message: Any) -> Iterator[Any]:

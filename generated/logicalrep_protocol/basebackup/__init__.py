@@ -36,3 +36,6 @@ class Session(Conversation[AnyMessage]):
 
     layouts = BASEBACKUP
     parsers = PARSE
+    readers = {
+        (1, "server"): v1.native_read,
+    }

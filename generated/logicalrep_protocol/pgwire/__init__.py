@@ -38,3 +38,9 @@ class Session(FramedConversation[AnyMessage]):
 
     layouts = PGWIRE
     parsers = PARSE
+    readers = {
+        (1, "server"): v3_0.native_read_of_server,
+        (1, "client"): v3_0.native_read_of_client,
+        (2, "server"): v3_2.native_read_of_server,
+        (2, "client"): v3_2.native_read_of_client,
+    }

@@ -48,6 +48,7 @@ from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import setters
+from logicalrep_runtime.native import reader as native_reader
 from logicalrep_runtime.scalars import Buffer, Oid
 
 __all__ = [
@@ -3631,6 +3632,10 @@ def _client_parser(data: bytes, offset: int, expected: str) -> _Parser:
     return _CLIENT_MESSAGES[data[offset]]
 
 
+native_read_of_server: Callable[..., AnyMessage | None] | None = native_reader(PGWIRE, 1, globals(), server_message)
+native_read_of_client: Callable[..., AnyMessage | None] | None = native_reader(PGWIRE, 1, globals(), client_message)
+
+
 def parse(
     data: Buffer,
     *,
@@ -3645,6 +3650,9 @@ def parse(
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
+    read = native_read_of_server if sender == "server" else native_read_of_client
+    if read is not None and (message_read := read(data, encoding, expected)) is not None:
+        return message_read
     try:
         parser = (_server_parser if sender == "server" else _client_parser)(data, 0, expected)
         message, end = parser(data, 0, encoding)
