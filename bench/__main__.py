@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from bench import codecs, columnar, picture
+from bench import codecs, columnar, pgwire, picture
 from bench.corpus import messages
 from bench.measure import Row, verdict
 
@@ -21,7 +21,8 @@ def main() -> int:
     source, _ = messages(1)
     print(f"Messages: {source}. Medians of interleaved rounds.")
     table: list[Row] = []
-    for title, rows in (("Messages as objects", codecs.rows), ("Batches to Arrow", columnar.rows)):
+    parts = {"Messages as objects": codecs.rows, "Rows of results": pgwire.rows, "Batches to Arrow": columnar.rows}
+    for title, rows in parts.items():
         print(f"\n{title}")
         measured_rows = rows()
         table += measured_rows
