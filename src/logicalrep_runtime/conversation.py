@@ -24,7 +24,7 @@ _State = tuple[int | str, ...]
 """The version, the sender, a message's first byte (-1 for no bytes) and the session facts."""
 
 
-class _Entry(NamedTuple):
+class _AllowedMessage(NamedTuple):
     """A message that the session's state allows."""
 
     version: int
@@ -43,7 +43,7 @@ _NativeFrame = tuple[int, int, bool]
 """The offset and width of a message's length, and whether the length is signed."""
 
 
-class _Run(NamedTuple):
+class _StatelessMessages(NamedTuple):
     """The messages that do not change the session's state, for the native reader."""
 
     read: Callable[..., tuple[list[Any], int]] | None
@@ -76,9 +76,9 @@ class Conversation(SessionState, Generic[_AnyMessage]):
     """Each version's `parse` by the version's number."""
     readers: ClassVar[Mapping[tuple[int, Sender], Callable[..., Any] | None]]
     """The native readers, if installed, by version and sender."""
-    _entries: ClassVar[dict[_State, _Entry]]
+    _entries: ClassVar[dict[_State, _AllowedMessage]]
     _frames: ClassVar[dict[_State, _Frame]]
-    _runs: ClassVar[dict[_State, _Run]]
+    _runs: ClassVar[dict[_State, _StatelessMessages]]
 
     def __init_subclass__(cls) -> None:
         cls._entries, cls._frames, cls._runs = {}, {}, {}
@@ -141,7 +141,7 @@ class Conversation(SessionState, Generic[_AnyMessage]):
             accepted["sender"] = sender
         return self.parsers[version](data, **accepted)
 
-    def _entry(self, data: bytes, sender: Sender, state: _State) -> _Entry:
+    def _entry(self, data: bytes, sender: Sender, state: _State) -> _AllowedMessage:
         """Return a message's entry, and keep the entry if the first byte alone identifies the message."""
         version, layout = self._layout(data, sender)
         # A client may be ahead of the server, so only the server's messages open and close blocks.
@@ -157,7 +157,7 @@ class Conversation(SessionState, Generic[_AnyMessage]):
         )
         places = layout.places if layout is not None and is_followed else ()
         read = self.readers.get((version, sender))
-        entry = _Entry(version, layout, places, is_followed and has_effects, read, self._read_arguments())
+        entry = _AllowedMessage(version, layout, places, is_followed and has_effects, read, self._read_arguments())
         candidates = self.layouts.candidates(data[:1], self.version, sender, self.facts)
         if len(candidates) == 1 and candidates[0].tag:
             self._entries[state] = entry
@@ -253,13 +253,13 @@ class FramedConversation(Conversation[_AnyMessage]):
         self._ready[sender].extend(messages)
         return size > 0
 
-    def _run(self, sender: Sender, state: _State) -> _Run:
+    def _run(self, sender: Sender, state: _State) -> _StatelessMessages:
         read = self.readers.get((self.version, sender))
         frames = {} if read is None else dict(self._native_frames(sender))
         frame = next(iter(frames.values()), (0, 0, False))
         tags = bytes(first for first, own_frame in frames.items() if own_frame == frame)
         read_run = None if read is None else read.__self__.read_run  # type: ignore[attr-defined]
-        run = self._runs[state] = _Run(read_run, tags, frame, self._read_arguments())
+        run = self._runs[state] = _StatelessMessages(read_run, tags, frame, self._read_arguments())
         return run
 
     def _native_frames(self, sender: Sender) -> Iterator[tuple[int, _NativeFrame]]:
