@@ -33,6 +33,7 @@ SECTIONS: dict[str, list[str]] = {
         "how-to/library.md",
         "how-to/arrow.md",
         "how-to/structs.md",
+        "how-to/message-strategies.md",
         "how-to/changing-the-protocol.md",
         "how-to/another-protocol.md",
         "contributing.md",

@@ -68,6 +68,14 @@ def emitted(protocols: Iterable[Protocol]) -> dict[str, str]:
     )
     exported = _package_exports(protocols)
     texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=exported, package=PACKAGE)
+    texts["testing.py"] = render(
+        "testing.py.j2",
+        protocols=all_protocols,
+        modules=[version.module for protocol in protocols for version in protocol.versions],
+        names=[protocol.name.upper() for protocol in protocols],
+        packages=[protocol for protocol in all_protocols if protocol.package],
+        package=PACKAGE,
+    )
     walks = walks_of(versions)
     texts |= emit_columnar(walks, PACKAGE, emit_walks(walks)[1])
     return {f"{PACKAGE}/{name}": text for name, text in texts.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,7 +37,7 @@ def _in_python(module: Any) -> Iterator[None]:
 
 
 class _PythonSession(Session):
-    readers: ClassVar[dict[Any, Any]] = {}
+    readers: ClassVar[Mapping[Any, Any]] = {}
 
 
 def _attempt(module: Any, data: bytes, **arguments: Any) -> Any:

@@ -9,6 +9,7 @@ Generated from the spec by `python -m codegen regen`; do not edit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from logicalrep_protocol.basebackup import v1
 from logicalrep_protocol.basebackup.layouts import BASEBACKUP
@@ -25,6 +26,10 @@ PARSE: Mapping[int, Callable[..., AnyMessage]] = {
 }
 """Each version's `parse` by the version's number."""
 
+_READERS: Mapping[tuple[int, Literal["server", "client"]], Callable[..., AnyMessage | None] | None] = {
+    (1, "server"): v1.native_read,
+}
+
 
 class Session(Conversation[AnyMessage]):
     """Decodes the messages of both sides of a connection, in order.
@@ -36,6 +41,4 @@ class Session(Conversation[AnyMessage]):
 
     layouts = BASEBACKUP
     parsers = PARSE
-    readers = {
-        (1, "server"): v1.native_read,
-    }
+    readers = _READERS

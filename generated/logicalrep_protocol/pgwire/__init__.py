@@ -9,6 +9,7 @@ Generated from the spec by `python -m codegen regen`; do not edit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from logicalrep_protocol.pgwire import v3_0, v3_2
 from logicalrep_protocol.pgwire.layouts import PGWIRE
@@ -26,6 +27,13 @@ PARSE: Mapping[int, Callable[..., AnyMessage]] = {
 }
 """Each version's `parse` by the version's number."""
 
+_READERS: Mapping[tuple[int, Literal["server", "client"]], Callable[..., AnyMessage | None] | None] = {
+    (1, "server"): v3_0.native_read_of_server,
+    (1, "client"): v3_0.native_read_of_client,
+    (2, "server"): v3_2.native_read_of_server,
+    (2, "client"): v3_2.native_read_of_client,
+}
+
 
 class Session(FramedConversation[AnyMessage]):
     """Decodes the messages of both sides of a connection, in order.
@@ -38,9 +46,4 @@ class Session(FramedConversation[AnyMessage]):
 
     layouts = PGWIRE
     parsers = PARSE
-    readers = {
-        (1, "server"): v3_0.native_read_of_server,
-        (1, "client"): v3_0.native_read_of_client,
-        (2, "server"): v3_2.native_read_of_server,
-        (2, "client"): v3_2.native_read_of_client,
-    }
+    readers = _READERS
