@@ -95,7 +95,7 @@ _TABLE = (
     _rule("message", "also-when", _WIRE, "also_when", "Servers send a message to older versions under another fact."),
     _rule("message", "place", _WIRE, "places", "A message has other legal places."),
     _rule("message", "when", _WIRE, "when", "A message comes under another session fact."),
-    _rule("message", "carries", _API, "carries", "A message carries messages of another protocol, or none."),
+    _rule("message", "carries", _API, "carries", "A message carries messages of other protocols, or of none."),
     _rule("message", "encoding", _WIRE, "tells_encoding", "A message sets the session's encoding by other fields."),
     _rule("message", "opens", _WIRE, "opens", "A message opens another block, or none."),
     _rule("message", "closes", _WIRE, "closes", "A message closes other blocks, or none."),

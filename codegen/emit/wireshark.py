@@ -55,18 +55,18 @@ def run(options: argparse.Namespace) -> int:
 def dissector(protocols: Iterable[Protocol]) -> str:
     """Return the text of the dissector. Raises SpecError if it cannot read a row.
 
-    Wireshark reads the protocol that carries others: the dissector reads what CopyData carries. Without such a
-    protocol, the dissector reads TCP.
+    Wireshark reads the protocol that carries others: the dissector reads what CopyData carries, of several protocols
+    the first. Without such a protocol, the dissector reads TCP.
     """
     all_protocols = tuple(protocols)
-    carried = {message.carries for protocol in all_protocols for message in protocol.messages} - {None}
+    carried = {message.carries[0] for protocol in all_protocols for message in protocol.messages if message.carries}
     included = [protocol for protocol in all_protocols if not carried or protocol.name in carried]
     outermost = [
-        message.carries
+        message.carries[0]
         for protocol in all_protocols
         if protocol not in included
         for message in protocol.messages
-        if message.carries is not None
+        if message.carries
     ]
     return render(
         "wireshark.lua.j2",
@@ -202,8 +202,8 @@ def _message(view: View, fields: _Fields, message: Message) -> dict[str, Any]:
         entry["sets"] = {"fact": fact_of(message.sets), "value": value_of(message.sets) or True}
     if message.clears is not None:
         entry["clears"] = message.clears
-    if message.carries is not None:
-        entry["carries"] = message.carries
+    if message.carries:
+        entry["carries"] = message.carries[0]
     if message.describes is not None:
         entry["describes"] = message.describes
         entry["label"] = [row.name for row in lower(view, message.fields) if isinstance(row, Text)]

@@ -132,9 +132,10 @@ def check_together(protocols: tuple[Protocol, ...], findings: Findings) -> None:
                 findings.add(version.place, f"module {version.module!r} is defined twice")
             modules.add(f"{protocol.package}.{version.module}")
     for message in (message for protocol in protocols for message in protocol.messages):
-        if message.carries is not None and message.carries not in names:
-            text = f"{message.name}: 'carries' names {message.carries!r}; {allowed(sorted(names), message.carries)}"
-            findings.add(message.place, text)
+        for carried in message.carries:
+            if carried not in names:
+                text = f"{message.name}: 'carries' names {carried!r}; {allowed(sorted(names), carried)}"
+                findings.add(message.place, text)
 
 
 def _check_protocol(protocol: Protocol, findings: Findings) -> None:

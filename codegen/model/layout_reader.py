@@ -109,7 +109,7 @@ class LayoutReader:
             sets=sets,
             clears=clears,
             tells_encoding=keys.text("tells encoding") or None,
-            carries=keys.text("carries") or None,
+            carries=keys.names("carries"),
             describes=keys.text("describes") or None,
             described_as=keys.text("described as"),
             transaction=transaction,

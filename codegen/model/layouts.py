@@ -231,8 +231,8 @@ class Message:
     clears: str | None
     tells_encoding: str | None
     """The setting and its field, and the field of the value: `client_encoding in name: setting`."""
-    carries: str | None
-    """The protocol of the message in the last field, in a replication session."""
+    carries: tuple[str, ...]
+    """The protocols of the message in the last field, in a replication session."""
     describes: str | None
     described_as: str
     """The described object in a sentence: a table."""

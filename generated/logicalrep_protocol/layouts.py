@@ -1123,7 +1123,7 @@ WALSENDER = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-XLOGDATA",
-            carries="logicalrep",
+            carries=("logicalrep",),
             doc="One message of the output plugin, with its place in the log.",
             operations=(
                 Constant(name="tag", type="Byte1('w')", width=1, is_character=True, code=119),

@@ -48,8 +48,8 @@ class MessageLayout:
     sets: str = ""
     tells_encoding: tuple[str, ...] = ()
     """The field that names a setting, the setting for the session's encoding, and the field with its value."""
-    carries: str = ""
-    """The protocol of the message in the last field, in a replication session."""
+    carries: tuple[str, ...] = ()
+    """The protocols of the message in the last field, in a replication session: the first with such a message."""
     clears: str = ""
     describes: str = ""
     """The field with the number of the described object; later messages refer to the object by the number."""

@@ -186,8 +186,8 @@ class _ClassProgram:
                 return "text", self.attributes[row.name]
             case Bytes() if row.constant:
                 return "constant", row.constant
-            case Bytes() if row.size:
-                return "fixed", self.attributes[row.name], row.size
+            case Bytes(size=size) if size:
+                return "fixed", self.attributes[row.name], size
             case Bytes() if row.count:
                 return "bytes", self.attributes[row.name], self.measure(row.count)
             case Bytes():

@@ -6,9 +6,12 @@ import io
 
 import pytest
 
-from logicalrep import Lsn, TimestampTz, v1
+from logicalrep import Lsn, TimestampTz, v1, walsender
 from logicalrep.cli.main import main
+from logicalrep_protocol.pgwire import v3_2
+from tests.protocol.recorded_formats import recorded
 
+BACKUPS = {major: list(map(bytes.fromhex, messages)) for major, messages in recorded("basebackup").items()}
 INSERT = "49 0000038f 4e 0003 74 00000001 31 6e 62 00000009 000102030405060708"
 
 
@@ -148,6 +151,36 @@ def test_a_replicating_connection_is_shown_with_all_that_it_carries(capsys: pyte
     assert "start_lsn" in second
     assert "final_lsn" in third
     assert "0/10" in third
+
+
+@pytest.mark.parametrize("major", BACKUPS)
+def test_a_connection_that_takes_a_backup_is_shown_with_all_that_it_carries(
+    capsys: pytest.CaptureFixture[str], major: int
+) -> None:
+    """What a server sent, as CopyData."""
+    fields = {b"n": "file_name", b"m": "tag", b"d": "data", b"p": "byte_count"}
+    assert {message[:1] for message in BACKUPS[major]} == fields.keys()
+    for message in BACKUPS[major]:
+        data = v3_2.CopyData(data=message).build()
+        assert main(["inspect", "--protocol", "pgwire", "--replication", data.hex()]) == 0
+        _, carried = capsys.readouterr().out.split("\n\n")
+        lines = carried.splitlines()
+        assert lines[1].split() == [
+            "0",
+            f"{message[0]:02x}",
+            "tag",
+            f"Byte1('{chr(message[0])}')",
+            f"'{chr(message[0])}'",
+        ]
+        assert fields[message[:1]] in lines[-1 if message[:1] in b"mdp" else 2].split()
+
+
+def test_a_status_update_of_the_client_is_no_message_of_a_backup(capsys: pytest.CaptureFixture[str]) -> None:
+    """The client's `p` asks for the primary's status, the server's reports the progress of a backup."""
+    request = walsender.RequestPrimaryStatusUpdate(send_timestamp=TimestampTz(0))
+    data = v3_2.CopyData(data=request.build()).build()
+    assert main(["inspect", "--protocol", "pgwire", "--sender", "client", "--replication", data.hex()]) == 0
+    assert "send_timestamp" in capsys.readouterr().out
 
 
 def test_a_message_of_the_connection_is_shown_as_what_was_waited_for(capsys: pytest.CaptureFixture[str]) -> None:

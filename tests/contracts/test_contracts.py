@@ -39,8 +39,8 @@ ABOVE = {
     "codegen.__main__": {"fuzz"},
 }
 FOREIGN = {
-    "logicalrep_runtime": {"construct", "numpy", "pyarrow"},
-    "logicalrep_protocol": {"construct"},
+    "logicalrep_runtime": {"construct", "hypothesis", "numpy", "pyarrow"},
+    "logicalrep_protocol": {"construct", "hypothesis"},
     "values": {"pyarrow"},
     "transactions": set(),
     "arrow": {"numpy", "pyarrow"},

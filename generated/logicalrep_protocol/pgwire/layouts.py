@@ -562,7 +562,7 @@ PGWIRE = ProtocolLayout(
             sender="both",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYDATA",
             places=("copy to the client", "copy both ways"),
-            carries="walsender",
+            carries=("walsender", "basebackup"),
             doc="A piece of the data of COPY, or of what a replication connection carries.",
             operations=(
                 Constant(name="tag", type="Byte1('d')", width=1, is_character=True, code=100),

@@ -54,14 +54,25 @@ def inspect(
 
 
 def carried(
-    protocol: ProtocolLayout, version: int, data: bytes, *, facts: Mapping[str, Any], sender: str
-) -> tuple[str, bytes] | None:
-    """Return the protocol and the bytes of the message inside a message; None if it contains none."""
+    protocol: ProtocolLayout,
+    version: int,
+    data: bytes,
+    protocols: Mapping[str, ProtocolLayout],
+    *,
+    facts: Mapping[str, Any],
+    sender: str,
+) -> tuple[ProtocolLayout, bytes] | None:
+    """Return the protocol and the bytes of the message inside a message; None if it contains none.
+
+    `protocols` are those that messages may contain, by name.
+    """
     layout = protocol.find(data, version, sender, facts) if data else None
     if layout is None or not layout.carries:
         return None
     *_, last = walk(protocol, version, data, facts=facts, sender=sender)
-    return layout.carries, last.data
+    candidates = [protocols[name] for name in layout.carries]
+    has_message = (other for other in candidates if last.data and other.message(last.data[0], sender) is not None)
+    return next(has_message, candidates[0]), last.data
 
 
 def _hex(data: bytes) -> str:

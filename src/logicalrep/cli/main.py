@@ -242,6 +242,8 @@ def _print_inspection(options: argparse.Namespace) -> int:
     text = sys.stdin.read(LONGEST_TEXT + 1) if options.hex == "-" else options.hex
     if len(text) > LONGEST_TEXT:
         raise UsageError(f"the message is longer than the limit of {LONGEST_MESSAGE} bytes")
+    from logicalrep_protocol.basebackup.layouts import BASEBACKUP
+
     style = TerminalStyle(sys.stdout, options.color)
     protocol, version, sender = LOGICALREP, options.protocol_version or _NEWEST, "server"
     if options.walsender:
@@ -251,8 +253,6 @@ def _print_inspection(options: argparse.Namespace) -> int:
 
         protocol, version, sender = PGWIRE, max(PGWIRE.versions), options.sender
     elif options.protocol == "basebackup":
-        from logicalrep_protocol.basebackup.layouts import BASEBACKUP
-
         protocol, version = BASEBACKUP, 1
     elif options.protocol == "copy_binary":
         protocol, version = COPY_BINARY, 1
@@ -262,13 +262,13 @@ def _print_inspection(options: argparse.Namespace) -> int:
     encoding = _codec(options.encoding or "UTF8")
     for line in inspect(protocol, version, data, facts=facts, encoding=encoding, sender=sender, style=style):
         print(line)
-    carriers = {layout.name: layout for layout in (WALSENDER, LOGICALREP)}
+    protocols = {layout.name: layout for layout in (WALSENDER, LOGICALREP, BASEBACKUP)}
     while (
         options.replication
-        and (carried_message := carried(protocol, version, data, facts=facts, sender=sender)) is not None
+        and (carried_message := carried(protocol, version, data, protocols, facts=facts, sender=sender)) is not None
     ):
-        name, data = carried_message
-        protocol, version = carriers[name], options.protocol_version or _NEWEST if name == LOGICALREP.name else 1
+        protocol, data = carried_message
+        version = options.protocol_version or _NEWEST if protocol is LOGICALREP else 1
         print()
         for line in inspect(protocol, version, data, facts=facts, encoding=encoding, sender=sender, style=style):
             print(line)
