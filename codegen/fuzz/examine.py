@@ -380,6 +380,10 @@ class _Version:
             yield "Session", lambda: self.conversation(facts, wanted).decode(data, sender=sender)
         elif sender == "server":
             yield "Decoder", lambda: self.decoder(facts, wanted).decode(data)
+            yield (
+                "Decoder without native",
+                lambda: self.without_native(lambda: self.decoder(facts, wanted).decode(data)),
+            )
 
     def parsed_from(self, data: bytes, accepted: dict[str, Any]) -> Any:
         """Parse a message behind another byte. Return None if the message ends before the data."""

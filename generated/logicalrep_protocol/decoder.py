@@ -41,6 +41,12 @@ class Decoder(SessionDecoder[_Message]):
         >>> message = decoder.decode(data)
     """
 
+    __slots__ = (
+        "parallel",
+        "streaming",
+        "two_phase",
+    )
+
     layouts = LOGICALREP
     parsers = PARSE
 

@@ -327,8 +327,7 @@ static bool compile_operations(Reader *reader, Program *program, PyObject *sourc
     return true;
 }
 
-/* The offset of a descriptor's slot in instances of a class. */
-static bool slot_of(PyTypeObject *class, PyObject *descriptor, Py_ssize_t *slot)
+bool find_slot(PyTypeObject *class, PyObject *descriptor, Py_ssize_t *slot)
 {
     if (Py_TYPE(descriptor) != &PyMemberDescr_Type) {
         return wrong("a descriptor");
@@ -362,7 +361,7 @@ static bool slots_of(PyObject *descriptors, Program *program)
     }
     program->attribute_count = count;
     for (Py_ssize_t index = 0; index < count; index++) {
-        if (!slot_of(program->class, PyTuple_GetItem(descriptors, index), &program->slots[index])) {
+        if (!find_slot(program->class, PyTuple_GetItem(descriptors, index), &program->slots[index])) {
             return false;
         }
     }

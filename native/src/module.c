@@ -1,6 +1,7 @@
 /* The module logicalrep_native: a reader of messages for a table of layouts. It has no state of its own. */
 
 #include "columns.h"
+#include "decoding.h"
 #include "loaders.h"
 #include "loops.h"
 #include "program.h"
@@ -89,6 +90,12 @@ PyObject *read_or_refuse(Reader *reader, const unsigned char *data, Py_ssize_t s
     }
     reader->refused++;
     return NULL;
+}
+
+/* Reader has no subclasses, so its instances are those with its own deallocator. */
+bool is_reader(PyObject *object)
+{
+    return PyType_GetSlot(Py_TYPE(object), Py_tp_dealloc) == (void *)reader_dealloc;
 }
 
 static PyObject *reader_read(Reader *self, PyObject *const *arguments, Py_ssize_t count)
@@ -180,7 +187,8 @@ static bool add_type(PyObject *module, const char *name, PyType_Spec *spec)
 static int module_exec(PyObject *module)
 {
     prepare_loaders();
-    bool is_filled = add_type(module, "Reader", &reader_spec) && add_walks(module) && add_loops(module);
+    bool is_filled = add_type(module, "Reader", &reader_spec) && add_type(module, "Decoding", &decoding_spec) &&
+                     add_walks(module) && add_loops(module);
     return is_filled ? PyModule_AddIntConstant(module, "TABLE_NUMBER", TABLE_NUMBER) : -1;
 }
 

@@ -120,6 +120,9 @@ typedef struct {
 Program *compile_program(Reader *reader, PyObject *source, int depth);
 void free_program(Program *program);
 
+/* Finds the offset of a descriptor's slot in instances of a class; false with an exception where there is none. */
+bool find_slot(PyTypeObject *class, PyObject *descriptor, Py_ssize_t *slot);
+
 /* The place of an attribute in an instance of the program's class. */
 static inline PyObject **slot_in(PyObject *object, const Program *program, Py_ssize_t attribute)
 {

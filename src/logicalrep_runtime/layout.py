@@ -70,6 +70,13 @@ class MessageLayout:
     def class_name(self) -> str:
         return "".join(word[0].upper() + word[1:] for word in self.name.split())
 
+    @property
+    def changes(self) -> tuple[tuple[str, Any], ...]:
+        """The session facts that the message sets and clears, with their new values."""
+        fact, _, value = self.sets.partition(" = ")
+        changes = ((fact, value or True), (self.clears, False))
+        return tuple((name, new_value) for name, new_value in changes if name)
+
     def reference_fields(self, version: int) -> list[str]:
         rows = (row for row in self.fields if row.since <= version and not 0 < row.until < version)
         return [row.name for row in rows if row.name in self.looks_up]

@@ -21,22 +21,25 @@ index:
     ("items", attribute, measure, operation)                   bare kinds, width of a value's size)
     ("until", attribute, bytes at the end, whether         ("fact", number, operations, absent attributes)
         they belong to the list, operation)                ("ahead", bytes, operations, absent attributes)
+
+A session has a table too: see `session_table`.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from enum import EnumMeta
 from typing import Any, TypeVar, cast
 
 from logicalrep_runtime.any_message import StructChoice, Whole
-from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
+from logicalrep_runtime.layout import OUTSIDE, MessageLayout, PartLayout, ProtocolLayout
 from logicalrep_runtime.layout_words import of_version, tag_of
 from logicalrep_runtime.operations import (
     Bytes,
@@ -78,6 +81,59 @@ def writer(read: Callable[..., Any] | None) -> Callable[..., Any] | None:
     that Python has to write or refuse."""
     write: Callable[..., Any] | None = None if read is None else cast(Any, read).__self__.write
     return write
+
+
+SessionReaders = Sequence[tuple[MessageLayout, int, Callable[..., Any]]]
+"""The messages of a session, each with its version and this version's `parse`."""
+
+
+def session_decode(class_: type[Any], readers: SessionReaders) -> Callable[..., Any] | None:
+    """Return the native `decode(decoder, data)` of a SessionDecoder's class, or None. `decode` returns None, and has
+    changed nothing, for messages that Python has to decode or refuse."""
+    module, session = native_module(), session_table(class_, readers)
+    decode: Callable[..., Any] | None = None if module is None or session is None else module.Decoding(session).decode
+    return decode
+
+
+def session_table(class_: type[Any], readers: SessionReaders) -> tuple[Any, ...] | None:
+    """Return the table of a session, or None if a message has no native reader, or if a subclass replaces a slot.
+
+    A table has the decoder's class, the descriptors of its block, described objects, encoding and facts, the block
+    outside of all, and messages. A message has its tag, reader and class, its legal blocks, pairs of a descriptor and
+    the describing message for its references and its own description, the blocks that it opens and closes, and pairs of
+    a fact's descriptor and the new value.
+    """
+    facts = tuple(getattr(class_, name) for name in class_.layouts.parse_arguments if name != "encoding")
+    state = (class_.block, class_.described, class_.encoding)
+    namespaces = [cast(Any, parse).__globals__ for _, _, parse in readers]
+    has_readers = all(namespace.get("native_read") is not None for namespace in namespaces)
+    if not has_readers or not all(map(inspect.ismemberdescriptor, (*facts, *state))):
+        return None
+    messages = tuple(
+        _session_message(class_, layout, version, namespace)
+        for (layout, version, _), namespace in zip(readers, namespaces, strict=True)
+    )
+    return class_, *state, facts, OUTSIDE, messages
+
+
+def _session_message(
+    class_: type[Any], layout: MessageLayout, version: int, namespace: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    message = namespace[layout.class_name]
+    references = tuple((getattr(message, name), layout.looks_up[name]) for name in layout.reference_fields(version))
+    description = ((getattr(message, layout.describes), layout.name),) if layout.describes else ()
+    changes = tuple((getattr(class_, fact), value) for fact, value in layout.changes)
+    return (
+        ord(layout.tag),
+        namespace["native_read"].__self__,
+        message,
+        layout.places,
+        references,
+        description,
+        (layout.opens,) if layout.opens else (),
+        layout.closes,
+        changes,
+    )
 
 
 @functools.cache

@@ -14,6 +14,9 @@ from logicalrep_runtime.operations import Take
 class SessionState:
     """A session's state; subclasses define the protocol's tables and store the facts."""
 
+    # The native decoder reaches the state by its slots.
+    __slots__ = ("block", "described", "encoding", "version")
+
     layouts: ClassVar[ProtocolLayout]
     """The protocol's messages."""
 
@@ -41,11 +44,8 @@ class SessionState:
             self.block = layout.opens
         elif self.block in layout.closes:
             self.block = OUTSIDE
-        if layout.sets:
-            fact, _, value = layout.sets.partition(" = ")
-            self._set(fact, value or True)
-        if layout.clears:
-            self._set(layout.clears, False)
+        for fact, value in layout.changes:
+            self._set(fact, value)
 
     def _place_error(self, layout: MessageLayout) -> DecodeError:
         state = self.layouts.outside if self.block == OUTSIDE else f"inside a {self.block}"

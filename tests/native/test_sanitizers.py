@@ -47,7 +47,7 @@ def test_nothing_is_found_by_sanitizers(tmp_path: Path) -> None:
         "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "generated"), str(ROOT / "src"), str(ROOT)]),
         "LOGICALREP_NATIVE": "",
     }
-    tests = [f"tests/native/test_{name}.py" for name in ("reader", "writer", "walk", "loops", "loaders")]
+    tests = [f"tests/native/test_{name}.py" for name in ("reader", "writer", "decoding", "walk", "loops", "loaders")]
     tests += ["-m", "not thorough and not slow", "-p", "no:cacheprovider", "-k", "not leaked"]
     program = (
         f"import sys, logicalrep_native as n, pytest; assert n.__file__ == {binary!r}; sys.exit(pytest.main({tests!r}))"
