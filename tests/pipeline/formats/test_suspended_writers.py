@@ -122,6 +122,40 @@ def test_a_version_whose_name_was_deleted_is_not_created_again(
     assert ids_at(storage) == [0, 1, 2, *range(2000, 2020), 5000]
 
 
+def test_a_commit_while_upkeep_deletes_the_entries_around_it_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
+    stored = new_table(storage, "delta")
+    insert(stored, 1000, range(3))
+    previous_entry, entry = (log_entry(storage, stored.version + step, "delta") for step in (0, 1))
+
+    def commit_and_delete_in_another_order() -> None:
+        data = storage.read(previous_entry)
+        assert data is not None
+        commit_many(storage, "delta")
+        storage.write(previous_entry, data)
+
+    before_next_create(monkeypatch, entry, commit_and_delete_in_another_order)
+    with pytest.raises(WriterError):
+        insert(stored, 1001, range(3, 6))
+    assert storage.read(entry) is None
+    assert ids_at(storage) == [0, 1, 2, *range(2000, 2020)]
+
+
+def test_a_commit_on_a_disk_does_not_list_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage(str(tmp_path))
+    stored = new_table(storage, "delta")
+    with monkeypatch.context() as unlisted:
+        unlisted.setattr(Storage, "names", None)
+        insert(stored, 1000, range(3))
+        stored.refuse_unknown_commits()
+    stored.maintain(1000)
+    insert(reopened(storage, "delta"), 2000, range(5, 6))
+    with pytest.raises(WriterError):
+        stored.refuse_unknown_commits()
+
+
 def test_a_commit_to_a_table_that_was_dropped_and_recreated_is_taken_back(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, "iceberg")

@@ -53,7 +53,7 @@ from logicalrep.pipeline.formats.stored_table import (
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, file_sizes
-from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError, first_line
+from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError, first_line
 from logicalrep_runtime.scalars import Lsn
 
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -96,9 +96,13 @@ class DeltaLog(StoredTable):
                 f"another program changed {storage.uri_of(folder)} so that readers need {', '.join(unknown)}, which "
                 "this version of logicalrep does not support",
             )
-        last = storage.parse(f"{folder}/_delta_log/_last_checkpoint", lambda content: int(content["version"]))
-        log.checkpoint = -1 if last is None else last
+        log.checkpoint = log._read_last_checkpoint()
         return log
+
+    def _read_last_checkpoint(self) -> int:
+        path = f"{self.folder}/_delta_log/_last_checkpoint"
+        last = self.storage.parse(path, lambda content: int(content["version"]))
+        return -1 if last is None else last
 
     def _take(self, reader: DeltaTable) -> None:
         properties = reader.metadata().configuration
@@ -269,6 +273,8 @@ class DeltaLog(StoredTable):
 
     def _later_versions(self, version: int) -> list[int]:
         """Return the versions after a version. Raises DamagedError if another program removed the log."""
+        if self.storage.is_local and self._is_last(version):
+            return []
         first = f"{self.version:020}." if self.version >= 0 else ""
         names = self.storage.names(f"{self.folder}/_delta_log", first)
         later_versions = [number for number in _versions_in(names) if number > version]
@@ -276,6 +282,21 @@ class DeltaLog(StoredTable):
         if first and not later_versions and not any(name.startswith(first) for name in names):
             raise DamagedError(f"{self.storage.uri_of(self.folder)}: its log no longer has version {self.version}")
         return later_versions
+
+    def _is_last(self, version: int) -> bool:
+        """Return whether a version is the last; False if only a list of the log can tell.
+
+        A list costs each commit on a disk as much as a log has entries. Upkeep removes entries, also of the next
+        version, only once `_last_checkpoint` has a later version.
+        """
+        if self.version < 0 or self.storage.read(commit_path(self.folder, self.version)) is None:
+            return False
+        if self.storage.read(commit_path(self.folder, version + 1)) is not None:
+            return False
+        try:
+            return self._read_last_checkpoint() <= version
+        except MalformedFileError:
+            return False
 
     def _versions_after(self, version: int) -> list[int]:
         last = commit_path(self.folder, version).rpartition("/")[2]
