@@ -120,7 +120,8 @@ class TypedChanges:
         Raises SchemaMismatchError as `bind` does.
         """
         ordered = self.bind(batch)
-        old = self._reader.read(ordered(batch.texts(OLD)), wanted_of_old)
+        # Most updates have no old row, and reading none costs as much as reading some.
+        old = self._reader.read(ordered(batch.texts(OLD)), wanted_of_old if batch.has_old.any() else ())
         new = self._reader.read(ordered(batch.texts(NEW)), range(len(self._table.columns)))
         unsent = batch.unsent()
         names = batch.relation.names
