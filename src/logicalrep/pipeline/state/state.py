@@ -246,8 +246,8 @@ def _path(number: int) -> str:
 
 
 def _numbers(storage: Storage) -> list[int]:
-    names = (path.rpartition("/")[2] for path in storage.list(f"{FOLDER}/{_STATES}"))
-    return sorted(int(name.removesuffix(".json")) for name in names if re.fullmatch(r"\d{20}\.json", name))
+    names = storage.names(f"{FOLDER}/{_STATES}", "")
+    return [int(name.removesuffix(".json")) for name in names if re.fullmatch(r"\d{20}\.json", name)]
 
 
 def _last(storage: Storage) -> tuple[int, State]:

@@ -29,7 +29,7 @@ class LocalFiles:
     then the folder is synced. Lists name links and follow none: reading a link out of the destination is an error.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
@@ -37,21 +37,22 @@ class LocalFiles:
         try:
             if most_bytes is not None:
                 # A read of a pipe would wait forever.
-                status = file.stat()
+                status = os.stat(file)
                 if not stat.S_ISREG(status.st_mode):
                     raise UnreadableError("it is not a regular file")
                 refuse_large(status.st_size, most_bytes)
-            return file.read_bytes()
+            with open(file, "rb") as opened:
+                return opened.read()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def open(self, path: str, size: int, *, few: bool = False) -> IO[bytes]:
-        return self._inside(path).open("rb")
+        return open(self._inside(path), "rb")
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         target = self._inside_folder(path)
         os.replace(self._write_temporary(target, data), target)
-        _sync(target.parent)
+        _sync(os.path.dirname(target))
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._inside(path)
@@ -60,29 +61,29 @@ class LocalFiles:
             os.link(written, target)
         except FileExistsError:
             # NFS repeats a request whose answer was lost, and the repeated request finds the link of the first.
-            if not os.path.samestat(written.stat(), target.lstat()):
+            if not os.path.samestat(os.stat(written), os.lstat(target)):
                 return False
         except OSError as error:
             if error.errno in _WITHOUT_LINKS:
                 raise NoLinksError(error.errno, "its file system has no hard links") from None
             raise
         finally:
-            written.unlink()
-        _sync(target.parent)
+            os.unlink(written)
+        _sync(os.path.dirname(target))
         return True
 
     def copy(self, source: str, target: str) -> None:
         copied = self._inside(target)
-        self._make(copied.parent)
+        folder = os.path.dirname(copied)
+        self._make(folder)
         with suppress(FileExistsError):
             # A hard link to a link would lead elsewhere.
             os.link(os.path.realpath(self._inside(source)), copied)
-        _sync(copied.parent)
+        _sync(folder)
 
     def names(self, folder: str, after: str) -> list[str]:
-        directory = self._inside(folder)
         try:
-            with os.scandir(directory) as entries:
+            with os.scandir(self._inside(folder)) as entries:
                 # A log has many entries before `after`.
                 later_entries = [entry for entry in entries if entry.name > after]
                 return sorted(entry.name for entry in later_entries if entry.is_symlink() or entry.is_file())
@@ -91,7 +92,7 @@ class LocalFiles:
 
     def times(self, folder: str) -> dict[str, float]:
         times = {}
-        for path in self._inside(folder).rglob("*"):
+        for path in Path(self._inside(folder)).rglob("*"):
             with suppress(FileNotFoundError):
                 if path.is_symlink() or path.is_file():
                     times[str(path.relative_to(self._folder))] = path.lstat().st_mtime
@@ -99,16 +100,16 @@ class LocalFiles:
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
-            self._inside_folder(path).unlink()
+            os.unlink(self._inside_folder(path))
 
     def remove_empty_folders(self, folder: str) -> None:
         for path, _, _ in os.walk(self._inside(folder), topdown=False):
             with suppress(OSError):
                 Path(path).rmdir()
 
-    def _inside(self, path: str) -> Path:
+    def _inside(self, path: str) -> str:
         """Return the path. Raises UnreadableError if a link leads out of the destination."""
-        target = self._folder / path
+        target = f"{self._folder}/{path}"
         # Without a link below the folder, the path leads where it says.
         parts = accumulate(path.split("/"), "{}/{}".format)
         if any(os.path.islink(f"{self._folder}/{part}") for part in parts):
@@ -117,28 +118,33 @@ class LocalFiles:
                 raise UnreadableError("a link leads from it out of the destination")
         return target
 
-    def _inside_folder(self, path: str) -> Path:
+    def _inside_folder(self, path: str) -> str:
         """Return the path of a file that is replaced or deleted, without following the file itself if it is a link."""
         folder, slash, name = path.rpartition("/")
-        return self._inside(folder) / name if slash else self._folder / name
+        return f"{self._inside(folder) if slash else self._folder}/{name}"
 
-    def _make(self, folder: Path) -> None:
+    def _make(self, folder: str) -> None:
         """Create a folder durably; only the owner may read a new destination."""
-        if not folder.exists():
-            self._make(folder.parent)
-            folder.mkdir(mode=0o700 if folder == self._folder else 0o777, exist_ok=True)
-            _sync(folder.parent)
+        if not os.path.exists(folder):
+            parent = os.path.dirname(folder)
+            self._make(parent)
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o700 if folder == self._folder else 0o777)
+            _sync(parent)
 
-    def _write_temporary(self, target: Path, data: bytes | memoryview) -> Path:
-        self._make(target.parent)
-        temporary = target.parent / f".{target.name}.{os.getpid()}.{time.monotonic_ns()}"
+    def _write_temporary(self, target: str, data: bytes | memoryview) -> str:
+        folder, name = os.path.split(target)
+        self._make(folder)
+        temporary = f"{folder}/.{name}.{os.getpid()}.{time.monotonic_ns()}"
         try:
-            with temporary.open("xb") as file:
-                file.write(data)
-                file.flush()
+            with open(temporary, "xb", buffering=0) as file:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[file.write(rest) :]
                 os.fsync(file.fileno())
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
             raise
         return temporary
 
@@ -148,7 +154,7 @@ def refuse_large(size: int, most_bytes: int) -> None:
         raise UnreadableError(f"it has {size:,} bytes, and a file of its kind has at most {most_bytes:,}")
 
 
-def _sync(folder: Path) -> None:
+def _sync(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import IO, Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -290,7 +289,7 @@ class Storage:
     @cached_property
     def _files(self) -> LocalFiles | StoreFiles:
         if self.is_local:
-            return LocalFiles(Path(self.uri))
+            return LocalFiles(self.uri)
         try:
             return StoreFiles(self.uri, self.storage_options, self.limits, self.credentials)
         except (OSError, BaseError, ValueError) as error:
