@@ -107,11 +107,13 @@ class ChangeBatch:
 
     @property
     def has_new(self) -> NDArray[np.bool_]:
-        return np.isin(self.ops, (INSERT, UPDATE))
+        ops = self.ops
+        return (ops == INSERT) | (ops == UPDATE)
 
     @property
     def takes(self) -> NDArray[np.bool_]:
-        return np.isin(self.ops, (DELETE, UPDATE))
+        ops = self.ops
+        return (ops == DELETE) | (ops == UPDATE)
 
     def _numbers(self, name: str) -> NDArray[Any]:
         numbers: NDArray[Any] = self.rows.column(name).to_numpy(zero_copy_only=False)

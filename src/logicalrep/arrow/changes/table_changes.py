@@ -117,7 +117,8 @@ def with_small_joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
     small: list[ChangeBatch] = []
     rows = size = 0
     for batch in batches:
-        is_large = batch.nbytes >= _LARGE
+        nbytes = batch.nbytes
+        is_large = nbytes >= _LARGE
         if small and (is_large or rows >= _ENOUGH_ROWS or size >= _ENOUGH_BYTES or not _is_same(small[0], batch)):
             yield joined(small)
             small, rows, size = [], 0, 0
@@ -126,7 +127,7 @@ def with_small_joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
             continue
         small.append(batch)
         rows += batch.num_rows
-        size += batch.nbytes
+        size += nbytes
     if small:
         yield joined(small)
 

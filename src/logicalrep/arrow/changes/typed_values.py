@@ -39,7 +39,10 @@ class TextReader:
         unfit = {} if loaded is None else loaded.unfit
         if not texts:
             return Rows(pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([]))), unfit, states)
-        arrays = [column(index).cast(type_) for index, type_ in enumerate(reader.types)]
+        arrays = [
+            array if array.type == type_ else array.cast(type_)
+            for array, type_ in zip(map(column, range(len(reader.types))), reader.types, strict=True)
+        ]
         return Rows(pa.RecordBatch.from_arrays(arrays, schema=reader.schema), unfit, states)
 
     def _load(self, texts: Sequence[pa.Array], parsed: tuple[int, ...], count: int) -> Rows:
