@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
@@ -57,6 +56,9 @@ class Calls(Observer):
 
     def _make_call(self, content: bytes) -> None:
         if self._to.startswith(("http://", "https://")):
+            # Only for calls: it imports much.
+            import urllib.request
+
             request = urllib.request.Request(self._to, content, {"Content-Type": "application/json"})
             with urllib.request.urlopen(request, timeout=_CALL_TIMEOUT):
                 return

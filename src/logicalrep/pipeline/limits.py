@@ -207,6 +207,8 @@ class Limits:
 
     checked_tables: int = 32
     """The most tables that are checked for upkeep at once: the loop does it many times a second."""
+    upkeep_seconds: float = 0.05
+    """The seconds from which the loop does no further table's upkeep at once, while it has no changes."""
     merged_files: int = 8
     """The least number of files of a class of sizes that are merged."""
     merged_at_once: int = 16

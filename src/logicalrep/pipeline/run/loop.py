@@ -21,8 +21,12 @@ from logicalrep.postgres.slots.slot import query_sent_end
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
-_IDLE_WAIT = 0.25
-"""The seconds that the loop waits for changes while all tables are up to date: with many tables, a turn costs more."""
+_IDLE_WAIT = 1.0
+"""The seconds that the loop waits for changes while it has no work: with many tables, a turn costs milliseconds."""
+_WAIT = 0.1
+"""The seconds that the loop waits for changes while tables have work, in this or another thread."""
+_STOP_WAIT = 0.25
+"""The most seconds until the loop notices that it should stop."""
 
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
@@ -61,6 +65,8 @@ class Loop:
         self._backlog_end = Lsn(0)
         # Whether the catalog was read once, so that the tables are known.
         self._is_refreshed = False
+        # Whether no table had upkeep in this turn.
+        self._is_tidy = False
 
     def run(self) -> None:
         """Run until `stop` is set, or, with `once`, until all tables have everything committed before the start.
@@ -82,7 +88,7 @@ class Loop:
                 self._stop.wait(0.2)
                 continue
             self._tables.step(self._taken)
-            self._tables.tidy(is_busy=self._receiver.has_changes)
+            self._is_tidy = not self._tables.tidy(is_busy=self._receiver.has_changes)
             self._run_batch(at_once=target is not None)
             if target is not None and self._finish(target):
                 return
@@ -122,8 +128,8 @@ class Loop:
             # Changes that wait for the catalog are in memory: at the limit, the rest stays on the server.
             is_full = waiting_bytes > limits.waiting_bytes
             return Changes((), self._taken) if is_full else self._receiver.take()
-        is_idle = not at_once and self._tables.are_up_to_date
-        if not self._receiver.wait(min(_IDLE_WAIT, limits.checkpoint_seconds) if is_idle else 0.1):
+        is_idle = not at_once and self._is_tidy and self._tables.are_up_to_date
+        if not self._wait_for_changes(min(_IDLE_WAIT, limits.checkpoint_seconds) if is_idle else _WAIT):
             return self._receiver.take() if at_once or self._checkpoints.is_due else None
         if self._gathers_backlog and not has_waiting_load:
             self._stop.wait(0.05)
@@ -133,6 +139,15 @@ class Loop:
             return self._receiver.take()
         self._stop.wait(min(pause, 0.1))
         return None
+
+    def _wait_for_changes(self, seconds: float) -> bool:
+        """Wait for changes, or until `stop` is set; return whether there are changes."""
+        deadline = time.monotonic() + seconds
+        while not self._receiver.wait(min(seconds, _STOP_WAIT)):
+            seconds = deadline - time.monotonic()
+            if seconds <= 0 or self._stop.is_set():
+                return False
+        return True
 
     @property
     def _gathers_backlog(self) -> bool:

@@ -29,8 +29,6 @@ from logicalrep.observe.events import (
 from logicalrep.observe.health import health, readiness
 from logicalrep.observe.logged import LogObserver
 from logicalrep.observe.observer import Observer, Observers, passing
-from logicalrep.observe.page import page
-from logicalrep.observe.serving import serve
 from logicalrep.options.arguments import takes
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.config.settings import ReplicateSettings
@@ -162,6 +160,9 @@ def _serve(
         refuse_paused(storage)
     with ExitStack() as stack:
         if settings.listen is not None:
+            from logicalrep.observe.page import page
+            from logicalrep.observe.serving import serve
+
             pages = {"/": partial(page, observed, storage.uri)}
             checks = {"/healthz": partial(health, observed), "/readyz": partial(readiness, observed)}
             address = stack.enter_context(serve(settings.listen, observed.figures, pages, checks=checks))

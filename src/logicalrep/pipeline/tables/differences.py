@@ -46,6 +46,10 @@ class Differences:
         table.columns = described.sent_names if is_as_before else ()
 
     def _compare(self, table: Table, copy: Copy, server_table: ServerTable, position: Lsn) -> None:
+        described = copy.stored.table, server_table.catalog_table
+        is_described = isinstance(table.phase, Following) and table.phase.next_description is None
+        if is_described and table.without_difference == described:
+            return
         settings = self.context.settings.of(table.name)
         if not copy.stored.table.settings.has_same_rows(settings):
             self.loads.load(table, OTHER_SETTINGS)
@@ -64,8 +68,6 @@ class Differences:
         if not isinstance(phase, Following):
             return
         server_table.catalog_table.refuse_incomplete_old_rows()
-        if phase.next_description is None and table.without_difference == (spec, server_table.catalog_table):
-            return
         reason = reason_to_load(spec, server_table.catalog_table)
         lost = lost_partitions(spec, server_table.catalog_table.table)
         if reason is None:

@@ -34,8 +34,8 @@ from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.unproven import Ready, UnprovenChanges, first_unproven, with_rerouted_relations
+from logicalrep.pipeline.tables.upkeep import TableUpkeep
 from logicalrep.pipeline.tables.writer import TableWriter
-from logicalrep.pipeline.upkeep.background import BackgroundMerges
 from logicalrep.transactions.table_names import TableName, table_name
 from logicalrep_runtime.scalars import Lsn
 
@@ -53,6 +53,7 @@ class TableManager:
         pool: ThreadPoolExecutor,
     ) -> None:
         self._last_state = states.last
+        self._last_folders = {table_name(text): state.folder for text, state in states.last.tables.items()}
         self._settings = context.settings
         self._observer = context.observer
         self._catalog = catalog
@@ -71,9 +72,7 @@ class TableManager:
         )
         self._differences = Differences(context, catalog, self._writer, self.loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
-        self._merges = BackgroundMerges(context.engine, pool)
-        # The most stored tables that `tidy` checks at once, and the index of the first of them.
-        self._checked_tables, self._turn = context.limits.checked_tables, 0
+        self._upkeep = TableUpkeep(context, self._writer, self._failures, pool, self._stored_tables)
         self._tables: dict[TableName, Table] = {}
         self._by_oid: dict[int, Table] = {}
         # The names that some refresh of this process did not have: the server did not send all changes of such tables.
@@ -115,11 +114,11 @@ class TableManager:
         names = {server_table.oid: name for name, server_table in server_tables.items()}
         self._patience.run(lambda: self._guard.check_partitions(names, self._catalog.query_partitions))
         self._rename(names)
-        for text, state in self._last_state.tables.items():
+        for name, folder in self._last_folders.items():
             # A table that was unpublished before the start may be published again later.
-            if (name := table_name(text)) not in server_tables:
+            if name not in server_tables:
                 self._unpublished.add(name)
-                self._openings.remove_pending(state.folder)
+                self._openings.remove_pending(folder)
         for name in self._tables.keys() - server_tables.keys():
             self._unpublish(self._tables.pop(name))
             self._warn(f"{name} is no longer published: its stored rows stay as they are")
@@ -304,36 +303,9 @@ class TableManager:
             self._buffer(ready, end)
             raise
 
-    def tidy(self, *, is_busy: bool) -> None:
-        """Commit a finished merge, begin the next, and do upkeep of one stored table; only urgent upkeep if busy.
-
-        Of many tables, each call checks some: they take turns.
-        """
-        self._commit_merge()
-        following = self._stored_tables()
-        start = self._turn % max(len(following), 1)
-        checked = (following[start:] + following[:start])[: self._checked_tables]
-        self._merges.begin(stored for _, stored in checked)
-        for self._turn, (table, stored) in enumerate(checked, start + 1):
-            if (stored.is_upkeep_urgent if is_busy else stored.is_upkeep_due)(self._settings.keep):
-                self._maintain(table, stored)
-                return
-            if not is_busy and self._writer.update_index(stored):
-                return
-
-    def _commit_merge(self, *, wait: bool = False) -> None:
-        """Commit a finished merge; if batches repeatedly changed its files, merge them in this thread."""
-        merge = self._merges.take_finished(wait=wait)
-        if merge is None:
-            return
-        stored = merge.stored
-        table = next((table for table, stored_table in self._stored_tables() if stored_table is stored), None)
-        if table is None:
-            self._patience.run(merge.drop)
-            return
-        is_committed = self._failures.run(table, partial(self._writer.commit_merge, merge))
-        if is_committed is not None and self._merges.record_result(stored, is_committed=is_committed):
-            self._failures.run(table, partial(self._writer.merge, stored))
+    def tidy(self, *, is_busy: bool) -> bool:
+        """Do a part of the tables' merges and upkeep; return whether more may be due at once."""
+        return self._upkeep.tidy(is_busy=is_busy)
 
     def _stored_tables(self) -> list[tuple[Table, StoredTable]]:
         return [(table, stored) for table, phase in self._following() for stored in phase.copy.stored_tables]
@@ -342,16 +314,8 @@ class TableManager:
         return ((table, table.phase) for table in self._tables.values() if isinstance(table.phase, Following))
 
     def finish(self) -> None:
-        """Do all due merges, and the upkeep of tables that would open slowly, before a run with `once` ends."""
-        self._commit_merge(wait=True)
-        for table, stored in self._stored_tables():
-            while self._failures.run(table, partial(self._writer.merge, stored)):
-                pass
-            if stored.opens_slowly:
-                self._maintain(table, stored)
-
-    def _maintain(self, table: Table, stored: StoredTable) -> None:
-        self._failures.run(table, partial(self._writer.maintain, stored))
+        """Do the merges and the upkeep that are due before a run with `once` ends."""
+        self._upkeep.finish()
 
     # Loads
 

@@ -61,6 +61,11 @@ class BackgroundMerges:
         self._at_rest: WeakKeyDictionary[StoredTable, int] = WeakKeyDictionary()
         self._tries: WeakKeyDictionary[StoredTable, int] = WeakKeyDictionary()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a merge was begun and not taken."""
+        return self._begun is not None
+
     def begin(self, tables: Iterable[StoredTable]) -> None:
         """Begin the first due merge of the tables, unless a merge runs or the rate limit asks for a pause."""
         if self._begun is not None or time.monotonic() < self._not_before:

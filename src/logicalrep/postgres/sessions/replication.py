@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 
 _NONE = Lsn(0)
-_PAUSE = 0.05
-"""The seconds without a message that end a round."""
+_PAUSE, _IDLE_PAUSE = 0.05, 0.2
+"""The seconds without a message that end a round, and the same after many such rounds."""
 
 
 @dataclass(slots=True)
@@ -181,7 +181,7 @@ class Replication:
         A round is empty after a moment without messages. Raises ConnectError if the server was away for too long,
         LostPositionError if it has another history, and SlotError.
         """
-        retries = Retries(self._waiting)
+        retries, pause = Retries(self._waiting), _PAUSE
         while not stop():
             try:
                 if not self._prove_history():
@@ -190,7 +190,8 @@ class Replication:
                     continue
                 session = self._connect()
                 began = time.monotonic()
-                received = session.receive(_PAUSE, self._messages)
+                received = session.receive(pause, self._messages)
+                pause = _PAUSE if received.size else min(1.1 * pause, _IDLE_PAUSE)
                 if received.size:
                     self.traffic.receiving += time.monotonic() - began - received.gathering
                 retries.record_success()

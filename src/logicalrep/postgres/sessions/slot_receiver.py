@@ -16,6 +16,9 @@ from logicalrep.transactions.frames import GATHERING_SECONDS, ROUND_SECONDS
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
+_LONGEST_PAUSE = 0.25
+"""The most seconds between two looks whether a condition holds that is waited for."""
+
 
 class SlotReceiver(ABC):
     """A thread that receives committed transactions, and reconnects when the connection breaks.
@@ -78,7 +81,9 @@ class SlotReceiver(ABC):
     def wait_until_started(self) -> Lsn:
         """Wait until the first session starts; return the slot's position. Raises the error that ended the thread."""
         with self._changed:
-            self._await(lambda: self.replication.started_at is not None)
+            # The start of a session notifies nobody.
+            while not self._await(lambda: self.replication.started_at is not None, 0.02):
+                pass
         assert self.replication.started_at is not None
         return self.replication.started_at
 
@@ -97,7 +102,7 @@ class SlotReceiver(ABC):
             seconds_left = deadline - time.monotonic()
             if seconds_left <= 0:
                 return False
-            self._changed.wait(min(seconds_left, 0.05))
+            self._changed.wait(min(seconds_left, _LONGEST_PAUSE))
         return True
 
     def _check(self) -> None:
