@@ -52,6 +52,7 @@ SECTIONS: dict[str, list[str]] = {
         "reference/names-and-values.md",
         "reference/change-feed.md",
         "reference/formats.md",
+        "reference/readers.md",
         "reference/catalogs.md",
         "reference/destination.md",
         "reference/stored-tables.md",

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from bench.peers.page import table
+from bench.pages import table
 
 PAGE = Path(__file__).parents[2] / "docs/reference/readers.md"
 FEATURES: Mapping[str, str] = {

@@ -223,11 +223,11 @@ class SqlReader(Reader):
     def matching(self, opened: Any, conditions: Sequence[Condition]) -> list[list[int] | str]:
         ids: list[list[int] | str] = []
         for first in range(0, len(conditions), self.batch):
-            some = conditions[first : first + self.batch]
+            batch = conditions[first : first + self.batch]
             try:
-                ids += self._matching(opened, some)
+                ids += self._matching(opened, batch)
             except Exception:
-                for condition in some:
+                for condition in batch:
                     try:
                         ids += self._matching(opened, [condition])
                     except Exception as error:

@@ -36,7 +36,7 @@ REPLICATE: dict[str, tuple[str, str]] = {
         "table.",
     ),
     "COLUMN_RESERVED": (
-        "A table has a column whose name `--deletes soft`, `--history` or `--append` reserves.",
+        "A table has a column whose name `--deletes soft`, `--history`, `--append` or `--change-data-feed` reserves.",
         "Rename the column, or remove the option for this table. Then run `logicalrep resync` for the table.",
     ),
     "CONFIG_INVALID": (

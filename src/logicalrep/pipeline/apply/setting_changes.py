@@ -1,4 +1,4 @@
-"""Changes of a stored table's write mode, file partitions or format version; the rows stay the same."""
+"""Changes of a stored table's write mode, change data feed, file partitions or format version; the rows stay the same."""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ def change_write_mode(stored: StoredTable, engine: Engine, mode: WriteMode) -> i
     table = replace(stored.table, settings=replace(stored.table.settings, write_mode=mode))
     marked = [] if table.marks_rows else [file for file in stored.files.values() if file.vector is not None]
     return _write_as(stored, engine, table, marked)
+
+
+def change_feed(stored: StoredTable, engine: Engine, *, is_wanted: bool) -> int:
+    """Begin or end the change data feed of a table in one commit; return 0, as no file is rewritten.
+
+    Raises:
+        ReservedColumnError: a column has the name of a column of the feed.
+        StorageError: the destination cannot be written.
+    """
+    settings = replace(stored.table.settings, change_data_feed=is_wanted)
+    return _write_as(stored, engine, replace(stored.table, settings=settings), [])
 
 
 def change_partitions(stored: StoredTable, engine: Engine, wanted: TableSpec) -> int:

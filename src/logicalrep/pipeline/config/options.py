@@ -135,6 +135,12 @@ class ReplicateOptions:
         "the mode does not reload the table.",
         is_by_table=True,
     )
+    change_data_feed: bool = option(
+        kinds.flag,
+        "Write Delta's change data feed: each commit has files with the rows before and after its changes, for "
+        "`table_changes` in Spark. Changing the option does not reload the table.",
+        is_by_table=True,
+    )
     format: FormatName = option(
         kinds.choice(*FORMATS),
         "The format of all tables of the destination: Delta, or Iceberg. Iceberg tables are in the "

@@ -33,6 +33,9 @@ class RemovedFiles:
     Each format has a subclass, which knows the files that the format's commits removed.
     """
 
+    own_folders: tuple[str, ...] = ()
+    """The folders of files beside the data files, which begin with an underscore."""
+
     def __init__(self, storage: Storage, folder: str) -> None:
         self.storage = storage
         self.folder = folder
@@ -117,6 +120,11 @@ class RemovedFiles:
         content = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
         self.storage.write(f"{self.folder}/{REMOVED_FILE}", json.dumps(content).encode())
 
+    def _is_data(self, path: str) -> bool:
+        # The name of an unfinished file begins with a dot.
+        is_own = not path.startswith("_") or path.startswith(self.own_folders)
+        return is_own or path.rpartition("/")[2].startswith(".")
+
     def recall(self, version: int, live: Collection[str], used: Container[str], keep_hours: float) -> None:
         """Find the files that earlier processes removed: from the list, from later commits, and old orphans.
 
@@ -147,7 +155,7 @@ class RemovedFiles:
         orphans = [
             RemovedFile(self.removal_time(at), path, 0)
             for path, at in times.items()
-            if at < oldest and path not in used and path not in removed_paths and _is_data(path)
+            if at < oldest and path not in used and path not in removed_paths and self._is_data(path)
         ]
         files = [*(file for file in orphans + removed if file.path not in self._paths), *self._files]
         files.sort(key=lambda file: file.at)
@@ -159,8 +167,3 @@ class RemovedFiles:
 
 def _parse_list(content: Any) -> tuple[int, list[RemovedFile]]:
     return int(content["version"]), [RemovedFile(*file) for file in content["removed"]]
-
-
-def _is_data(path: str) -> bool:
-    # The name of an unfinished file begins with a dot.
-    return not path.startswith("_") or path.rpartition("/")[2].startswith(".")

@@ -37,6 +37,7 @@ ADDED_COLUMNS: dict[Form, tuple[pa.Field, ...]] = {
     ),
 }
 
+_FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 END_COLUMN: dict[Form, str] = {"marked": "_deleted_at", "history": "_valid_to_lsn"}
 """The column that is NULL in current rows."""
 
@@ -68,6 +69,16 @@ def _refuse(names: Sequence[str], form: Form, table: object) -> None:
             raise ReservedColumnError(
                 f"{table} has a column {name}, and the settings add a column of that name to the stored table: rename "
                 "the column, or leave out deletes = soft, history or append for this table"
+            )
+
+
+def refuse_feed_columns(names: Sequence[str], table: object) -> None:
+    """Raise ReservedColumnError if a column has the name of a column that Delta's change data feed adds."""
+    for name in names:
+        if name.casefold() in _FEED_COLUMNS:
+            raise ReservedColumnError(
+                f"{table} has a column {name}, and Delta's change data feed adds a column of that name: rename the "
+                "column, or leave out change_data_feed for this table"
             )
 
 

@@ -18,6 +18,8 @@ class FormatAbilities:
     hides_partitions: bool
     """Whether the format stores partition values in its metadata; otherwise they are columns of the table."""
     has_catalogs: bool
+    has_change_feeds: bool = False
+    """Whether a commit can have files with the rows before and after its changes."""
     versions: tuple[int, ...] = ()
     """The versions of the format that tables can have, default first; empty if replicate chooses the features."""
     row_marks_with_lineage: str | None = None
@@ -30,7 +32,11 @@ class FormatAbilities:
 
 FORMATS: Mapping[FormatName, FormatAbilities] = {
     "delta": FormatAbilities(
-        row_marks="Delta's deletion vectors", has_field_ids=False, hides_partitions=False, has_catalogs=False
+        row_marks="Delta's deletion vectors",
+        has_field_ids=False,
+        hides_partitions=False,
+        has_catalogs=False,
+        has_change_feeds=True,
     ),
     "iceberg": FormatAbilities(
         row_marks="Iceberg's position deletes",

@@ -14,6 +14,8 @@ from logicalrep_runtime.errors import LogicalRepError
 Mask = Literal["hashed", "nulled"]
 WriteMode = Literal["copy-on-write", "merge-on-read"]
 _FORMAT_VERSION = 2
+_WAYS_OF_STORING = ("write_mode", "change_data_feed", "partition_by", "format_version")
+"""The settings that change files, and neither rows nor columns."""
 _VERSION_WITH_LINEAGE = 3
 
 
@@ -51,7 +53,7 @@ class KeyNotSentError(LogicalRepError, ValueError):
 class TableSettings:
     """Settings stored with a table; a change reloads it, except of the ways of storing equal rows.
 
-    The ways of storing equal rows are `write_mode`, `partition_by` and `format_version`.
+    The ways of storing equal rows are `write_mode`, `change_data_feed`, `partition_by` and `format_version`.
 
     Raises OptionError for invalid settings.
     """
@@ -81,6 +83,8 @@ class TableSettings:
     """The format of the stored table; equal for all tables."""
     format_version: int = _FORMAT_VERSION
     """The version of Iceberg's format; a table with a newer version keeps it."""
+    change_data_feed: bool = False
+    """Whether each commit of a Delta table has files with the rows before and after its changes."""
     partition_by: tuple[str, ...] = ()
     """The file partitions: columns, `day(COLUMN)`, `month(COLUMN)` or `bucket(COUNT, COLUMN)`."""
 
@@ -94,6 +98,8 @@ class TableSettings:
             raise OptionError(f"format_version is {self.format_version}, which is for Iceberg tables: remove it")
         if self.write_mode == "merge-on-read" and self.abilities.row_marks is None:
             raise OptionError(f"tables in the format {self.format} cannot mark rows: remove write_mode")
+        if self.change_data_feed and not self.abilities.has_change_feeds:
+            raise OptionError(f"tables in the format {self.format} have no change data feed: remove change_data_feed")
         for name in sorted(self.masked.keys() & set(self.left_out)):
             raise OptionError(f"the column {name} is both masked and left out: choose one of the two")
         try:
@@ -137,7 +143,7 @@ class TableSettings:
 
     def has_same_rows(self, other: TableSettings) -> bool:
         """Return whether a table has the same rows and columns under other settings."""
-        storing = {name: getattr(other, name) for name in ("write_mode", "partition_by", "format_version")}
+        storing = {name: getattr(other, name) for name in _WAYS_OF_STORING}
         return replace(self, **storing) == other
 
     def with_later_version(self, other: TableSettings) -> TableSettings:

@@ -15,7 +15,7 @@ from logicalrep.pipeline.schema.file_partitions import (
     PartitionRule,
     partitioning_problem,
 )
-from logicalrep.pipeline.schema.forms import Form, with_extra_columns
+from logicalrep.pipeline.schema.forms import Form, refuse_feed_columns, with_extra_columns
 from logicalrep.pipeline.schema.names import column_names, text_names
 from logicalrep.pipeline.schema.stored_json import decode, encode, parse_json
 from logicalrep.pipeline.schema.table_facts import Evidence, Skipped, TypePart
@@ -172,6 +172,11 @@ class TableSpec:
         """Whether deletes mark rows in files beside data files; rows of `~changes` are never deleted."""
         return self.settings.write_mode == "merge-on-read" and self.companion != "changes"
 
+    @property
+    def has_change_feed(self) -> bool:
+        """Whether commits have files of Delta's change data feed; a companion table has none."""
+        return self.settings.change_data_feed and self.companion is None
+
     @cached_property
     def file_partitions(self) -> tuple[FilePartition, ...]:
         """Raises PartitionColumnError if they do not fit the columns."""
@@ -191,6 +196,8 @@ class TableSpec:
     @cached_property
     def stored(self) -> pa.Schema:
         """Raises ReservedColumnError if two columns would have the same name."""
+        if self.has_change_feed:
+            refuse_feed_columns(self.names, self.relation.table)
         return with_extra_columns(
             self.schema, self.form, self.relation.table, has_field_ids=self.settings.abilities.has_field_ids
         )

@@ -13,8 +13,6 @@ from typing import IO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyroaring import BitMap64
 
@@ -24,19 +22,13 @@ from logicalrep.pipeline.schema.field_ids import file_schema, names_in_file
 from logicalrep.pipeline.schema.file_partitions import FilePartition, PartitionValue
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, bitmap_of, numbers_of
 from logicalrep.pipeline.storage.pages import PagedSource, Pages
-from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_error
+from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_content_error, parquet_bytes
 from logicalrep.pipeline.storage.parting import parted
 from logicalrep.pipeline.storage.row_lineage import RowLineage, split_lineage, with_inherited
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below, first_line
 
 DATA_FILE = re.compile(r"part-[0-9a-f]{32}\.parquet")
-_DICTIONARY = 256 << 10
-"""Limit of a column's dictionary, in bytes: a larger dictionary of distinct values takes half of the writing time."""
-_SAMPLE = 4 << 10
-"""Number of first values that decide whether all values of a column differ, as keys do."""
-_PAGE = 16 << 10
-"""Approximate page size in bytes: to read a few rows, replicate reads their pages alone."""
 _CACHED_FILES = 512
 """Number of files whose layouts this process caches, some tens of kilobytes per file."""
 _FULL_SUFFIX = "-full.parquet"
@@ -129,7 +121,7 @@ def write_rows(
     return [
         _write_file(storage, folder, schema, part, partitions, partition)
         for partition, partition_rows in parted(partitions, rows)
-        for part in _parts(partition_rows, storage.limits)
+        for part in row_parts(partition_rows, storage.limits)
     ]
 
 
@@ -339,7 +331,7 @@ def read_rows(storage: Storage, folder: str, file: DataFile, schema: pa.Schema, 
         return opened.read(schema, columns)
 
 
-def _parts(rows: pa.Table, limits: Limits) -> Iterator[pa.Table]:
+def row_parts(rows: pa.Table, limits: Limits) -> Iterator[pa.Table]:
     """Yield parts of about equally many rows, none of which has more than twice the byte limit of a file."""
     count = max(-(-rows.num_rows // limits.file_rows), -(-rows.nbytes // limits.file_bytes), 1)
     size = max(-(-rows.num_rows // count), 1)
@@ -355,8 +347,24 @@ def _write_file(
     partitions: Sequence[FilePartition],
     partition: tuple[PartitionValue, ...],
 ) -> DataFile:
+    limits = storage.limits
+    is_full = 2 * rows.num_rows >= limits.file_rows or 2 * rows.nbytes >= limits.file_bytes
+    path = storage.layout(folder).of_rows(f"part-{uuid.uuid4().hex}{_FULL_SUFFIX if is_full else '.parquet'}")
+    return write_parquet(storage, folder, path, schema, rows, partitions, partition)
+
+
+def write_parquet(
+    storage: Storage,
+    folder: str,
+    path: str,
+    schema: pa.Schema,
+    rows: pa.Table,
+    partitions: Sequence[FilePartition],
+    partition: tuple[PartitionValue, ...],
+) -> DataFile:
+    """Write rows of one file partition to a path in the table's folder."""
     rows, lineage = split_lineage(rows, schema)
-    sink, whole = pa.BufferOutputStream(), rows.cast(file_schema(schema))
+    whole = rows.cast(file_schema(schema))
     for name in lineage.column_names:
         whole = whole.append_column(lineage.field(name), lineage.column(name))
     for file_partition, value in zip(partitions, partition, strict=True):
@@ -365,41 +373,6 @@ def _write_file(
             whole = whole.append_column(
                 file_partition.own_field, pa.repeat(file_partition.scalar(value), rows.num_rows)
             )
-    # Files are rewritten often: the fastest compression costs least.
-    pq.write_table(
-        whole,
-        sink,
-        compression="snappy",
-        use_dictionary=_with_dictionaries(whole),
-        dictionary_pagesize_limit=_DICTIONARY,
-        data_page_size=_PAGE,
-        write_page_index=True,
-        write_page_checksum=True,
-        write_statistics=_with_bounds(whole),
-    )
-    data = sink.getvalue()
-    limits = storage.limits
-    is_full = 2 * rows.num_rows >= limits.file_rows or 2 * rows.nbytes >= limits.file_bytes
-    path = storage.layout(folder).of_rows(f"part-{uuid.uuid4().hex}{_FULL_SUFFIX if is_full else '.parquet'}")
+    data = parquet_bytes(whole)
     storage.write(f"{folder}/{path}", memoryview(data).cast("B"))
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows), partition=partition)
-
-
-def _with_bounds(rows: pa.Table) -> bool | list[str]:
-    """Return the columns to write with bounds: bounds leave out NaN, and some readers skip its rows by them."""
-    with_nan = {
-        field.name
-        for field in rows.schema
-        if pa.types.is_floating(field.type) and pc.any(pc.is_nan(rows[field.name])).as_py()
-    }
-    if not with_nan:
-        return True
-    return [field.name for field in rows.schema if field.name not in with_nan and not pa.types.is_nested(field.type)]
-
-
-def _with_dictionaries(rows: pa.Table) -> bool | list[str]:
-    """Return the columns to write with a dictionary: a dictionary of distinct values is read for nothing."""
-    if any(pa.types.is_nested(field.type) for field in rows.schema):
-        return True
-    first = rows.slice(0, _SAMPLE)
-    return [name for name in first.column_names if pc.count_distinct(first[name], mode="all").as_py() < first.num_rows]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from logicalrep.observe.events import WarningIssued
-from logicalrep.pipeline.apply.setting_changes import change_partitions, change_write_mode, upgrade
+from logicalrep.pipeline.apply.setting_changes import change_feed, change_partitions, change_write_mode, upgrade
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.lost_partitions import lost_partitions
 from logicalrep.pipeline.catalog.proof import ATTACHED, DROPPED, latest_description, reason_to_load
@@ -59,6 +59,9 @@ class Differences:
         if copy.stored.table.settings.format_version < settings.format_version:
             self.failures.run(table, partial(self._upgrade, table, copy, settings))
         is_followed = isinstance(table.phase, Following)
+        if is_followed and copy.stored.table.settings.change_data_feed != settings.change_data_feed:
+            self.failures.run(table, partial(self._change_feed, table, copy, is_wanted=settings.change_data_feed))
+        is_followed = isinstance(table.phase, Following)
         if is_followed and copy.stored.table.settings.partition_by != settings.partition_by:
             wanted = server_table.catalog_table.table
             # The copy gets a new column of the server before it is partitioned by that column.
@@ -96,6 +99,11 @@ class Differences:
         elif position >= phase.next_description[1]:
             table.update(replace(phase, next_description=None))
             self.failures.run(table, partial(self.writer.describe, table, copy, server_table.catalog_table))
+
+    def _change_feed(self, table: Table, copy: Copy, *, is_wanted: bool) -> None:
+        self.writer.change_all(copy, partial(change_feed, is_wanted=is_wanted))
+        text = "begins with the next commit" if is_wanted else "ends with the last commit"
+        self.context.observer.on_event(WarningIssued(f"{table.name}: change_data_feed changed: the feed {text}"))
 
     def _change_partitions(self, table: Table, copy: Copy, wanted: TableSpec) -> None:
         refuse_unfit(wanted, {})

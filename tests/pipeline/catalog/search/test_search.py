@@ -45,7 +45,12 @@ def schedule(seed: int, phases: int = 3) -> Schedule:
     return Schedule(
         seed,
         phases,
-        settings=replace(settings, format=format, format_version=version),
+        settings=replace(
+            settings,
+            format=format,
+            format_version=version,
+            change_data_feed=format == "delta" and seed % 5 in (1, 3),
+        ),
         changes_publication=seed % 8 == 3,
         has_index=seed % 8 in (1, 2, 4, 7),
         is_ours=seed % 8 in (4, 5),

@@ -27,13 +27,13 @@ TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stoppe
 """The properties with the table's description, the load that the rows began with, and the stop reason."""
 _KEY = "logicalrep.key"
 """The property with the names of the key columns, for readers."""
-VECTORS, _TIMES_WITHOUT_ZONE = "deletionVectors", "timestampNtz"
+VECTORS, _TIMES_WITHOUT_ZONE, _CHANGE_FEED = "deletionVectors", "timestampNtz", "changeDataFeed"
 """The features of the Delta protocol that replicate uses."""
 _HARMLESS_FOR_READERS = {VECTORS, _TIMES_WITHOUT_ZONE, "vacuumProtocolCheck"}
 _HARMLESS = _HARMLESS_FOR_READERS | {
     "allowColumnDefaults",
     "appendOnly",
-    "changeDataFeed",
+    _CHANGE_FEED,
     "checkConstraints",
     "domainMetadata",
     "generatedColumns",
@@ -45,7 +45,7 @@ _FEATURES_OF_VERSIONS = {3: {"checkConstraints"}, 4: {"checkConstraints", "chang
 """The features of old versions of the protocol for writers, beside `appendOnly` and `invariants`."""
 _CONSTRAINT = "delta.constraints."
 """The start of the names of properties that forbid rows which the server may have."""
-_WRITES_VECTORS = "delta.enableDeletionVectors"
+_WRITES_VECTORS, WRITES_FEED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
 
 
 def retention_properties(hours: float) -> dict[str, str]:
@@ -58,6 +58,7 @@ def features(table: TableSpec) -> set[str]:
     return {
         *([VECTORS] if table.marks_rows else []),
         *([_TIMES_WITHOUT_ZONE] if _has_ntz_columns(table) else []),
+        *([_CHANGE_FEED] if table.has_change_feed else []),
     }
 
 
@@ -66,9 +67,9 @@ def protocol(table: TableSpec, other: Collection[str] = ()) -> Action:
     needed = features(table).union(other)
     if not needed:
         return {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
-    lists = {"readerFeatures": sorted(needed & _HARMLESS_FOR_READERS), "writerFeatures": sorted(needed)}
-    return {"protocol": {**versions, **lists}}
+    for_readers = needed & _HARMLESS_FOR_READERS
+    readers = {"minReaderVersion": 3, "readerFeatures": sorted(for_readers)} if for_readers else {"minReaderVersion": 1}
+    return {"protocol": {**readers, "minWriterVersion": 7, "writerFeatures": sorted(needed)}}
 
 
 def unsupported_features(reader: DeltaTable) -> list[str]:
@@ -108,6 +109,8 @@ def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: i
     configuration = {name: value for name, value in properties.items() if not name.startswith(own)}
     if table.marks_rows:
         configuration[_WRITES_VECTORS] = "true"
+    if table.has_change_feed:
+        configuration[WRITES_FEED] = "true"
     if table.key is not None:
         configuration[_KEY] = json.dumps(table.key_names, ensure_ascii=False)
     return {
@@ -143,9 +146,10 @@ def is_same_table(action: Mapping[str, Any], table: TableSpec, load: str) -> boo
 
 def _is_harmless_protocol(content: Mapping[str, Any], needed: set[str]) -> bool:
     readers, writers = (set(content.get(name) or ()) for name in ("readerFeatures", "writerFeatures"))
-    is_for_readers = content["minReaderVersion"] == 3 or (content["minReaderVersion"] == 1 and not needed)
+    needed_by_readers = needed & _HARMLESS_FOR_READERS
+    is_for_readers = content["minReaderVersion"] == 3 or (content["minReaderVersion"] == 1 and not needed_by_readers)
     is_for_writers = content["minWriterVersion"] == 7 or (2 <= content["minWriterVersion"] <= 4 and not needed)
-    has_features = needed <= readers <= _HARMLESS_FOR_READERS and needed <= writers <= _HARMLESS
+    has_features = needed_by_readers <= readers <= _HARMLESS_FOR_READERS and needed <= writers <= _HARMLESS
     return is_for_readers and is_for_writers and has_features
 
 
@@ -158,7 +162,7 @@ def _without_comments(schema: Any) -> Any:
 def other_properties(reader: DeltaTable) -> dict[str, str]:
     """Return the properties of other programs, without properties of Delta that need another protocol."""
     present = {*(reader.protocol().reader_features or ()), *(reader.protocol().writer_features or ())}
-    is_same = present <= {VECTORS, _TIMES_WITHOUT_ZONE} and reader.protocol().min_writer_version in (2, 7)
+    is_same = present <= {VECTORS, _TIMES_WITHOUT_ZONE, _CHANGE_FEED} and reader.protocol().min_writer_version in (2, 7)
     other_prefixes = ("logicalrep.", _CONSTRAINT) if is_same else ("logicalrep.", "delta.")
     return {
         name: value for name, value in reader.metadata().configuration.items() if not name.startswith(other_prefixes)
@@ -213,6 +217,18 @@ def add(table: TableSpec, file: DataFile, at: int, *, changes_data: bool) -> Act
             "dataChange": changes_data,
             "stats": stats(file, {partition.name for partition in table.file_partitions}),
             **_vector(file),
+        }
+    }
+
+
+def change_file(table: TableSpec, file: DataFile) -> Action:
+    """Return the action of a file of the change data feed."""
+    return {
+        "cdc": {
+            "path": file.path,
+            "partitionValues": _partition_values(table, file),
+            "size": file.size,
+            "dataChange": False,
         }
     }
 

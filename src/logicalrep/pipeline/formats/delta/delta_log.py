@@ -24,8 +24,10 @@ from logicalrep.pipeline.formats.delta.actions import (
     LOAD,
     STOPPED,
     TABLE,
+    WRITES_FEED,
     Action,
     add,
+    change_file,
     features,
     is_same_table,
     metadata,
@@ -37,9 +39,11 @@ from logicalrep.pipeline.formats.delta.actions import (
     retention_properties,
     unsupported_features,
 )
+from logicalrep.pipeline.formats.delta.change_feed import write_change_files
 from logicalrep.pipeline.formats.delta.foreign_commits import LoggedCommit
 from logicalrep.pipeline.formats.delta.removed_files import DeltaRemovedFiles, commit_path
 from logicalrep.pipeline.formats.delta.vectors import write_vectors
+from logicalrep.pipeline.formats.removed_files import RemovedFile
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
     Head,
@@ -151,6 +155,8 @@ class DeltaLog(StoredTable):
             log.version, log.removed, log.checkpoint = previous.version, previous.removed, previous.checkpoint
             reader = previous._open_last_version()
             id_, other = reader.metadata().id, other_properties(reader)
+            if previous.table.has_change_feed:
+                other.pop(WRITES_FEED, None)
         properties = {**other, LOAD: new.load, **retention_properties(new.keep_hours)}
         old = [] if previous is None else list(previous.files.values())
         log.files = {file.path: file for file in old}
@@ -168,7 +174,13 @@ class DeltaLog(StoredTable):
         return Lsn(self._applied[application]) if application in self._applied else None
 
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], position: Position) -> int:
-        self._write(added, removed, position, [])
+        if not self.table.has_change_feed or not removed:
+            # Readers of the feed take new files for inserted rows.
+            self._write(added, removed, position, [])
+            return self.version
+        changes = write_change_files(self.storage, self.folder, self.table, added, removed)
+        # Without a changed row, readers of the feed must not take the files for removed and inserted rows.
+        self._write(added, removed, position, [], changes_data=bool(changes), changes=changes)
         return self.version
 
     def exchange(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
@@ -186,7 +198,10 @@ class DeltaLog(StoredTable):
             return  # An earlier call succeeded, and its answer was lost.
         reader = self._open_last_version()
         current = reader.metadata()
-        first = [metadata(table, current.id, current.configuration, _now())]
+        configuration = dict(current.configuration)
+        if self.table.has_change_feed:
+            configuration.pop(WRITES_FEED, None)
+        first = [metadata(table, current.id, configuration, _now())]
         if features(table) != features(self.table):
             first.insert(0, protocol(table, other_features(reader, self.table)))
         changes_data = (bool(removed) and table.stored != self.table.stored) or position is not None
@@ -225,6 +240,7 @@ class DeltaLog(StoredTable):
         table: TableSpec | None = None,
         removed_table: TableSpec | None = None,
         changes_data: bool = True,
+        changes: Sequence[DataFile] = (),
     ) -> None:
         timestamp, added_spec, removed_spec = _now(), table or self.table, removed_table or self.table
         info = {
@@ -241,6 +257,7 @@ class DeltaLog(StoredTable):
             actions.append({"txn": txn})
         actions += [remove(removed_spec, file, timestamp, changes_data=changes_data) for file in removed]
         actions += [add(added_spec, file, timestamp, changes_data=changes_data) for file in added]
+        actions += [change_file(self.table, file) for file in changes]
         data = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions).encode()
         version = self.version + 1
         if not self.storage.create(commit_path(self.folder, version), data):
@@ -262,6 +279,9 @@ class DeltaLog(StoredTable):
             {path: file for path, file in self.files.items() if path not in removed_paths}
             | {file.path: file for file in added}
         )
+        # The files of the change feed are for readers of old versions.
+        for file in changes:
+            self.removed.add(RemovedFile(timestamp / 1000, file.path, file.size))
         if position is not None:
             self._applied[position.application] = int(position.lsn)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 
+from logicalrep.pipeline.formats.delta.change_feed import FOLDER as CHANGES_FOLDER
 from logicalrep.pipeline.formats.delta.descriptors import read_descriptor
 from logicalrep.pipeline.formats.delta.logged_paths import removed_path
 from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
@@ -14,6 +16,8 @@ def commit_path(folder: str, version: int) -> str:
 
 
 class DeltaRemovedFiles(RemovedFiles):
+    own_folders = (f"{CHANGES_FOLDER}/",)
+
     def removed_since(self, listed: int, version: int) -> list[RemovedFile]:
         files: list[RemovedFile] = []
         uri = self.storage.uri_of(self.folder)
@@ -21,7 +25,12 @@ class DeltaRemovedFiles(RemovedFiles):
             path = commit_path(self.folder, number)
             text = self.storage.read(path)
             with self.storage.parsing(path):
-                for action in map(json.loads, (text or b"").splitlines()):
+                actions = [json.loads(line) for line in (text or b"").splitlines()]
+                infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
+                at_commit = next((info["timestamp"] / 1000 for info in infos if "timestamp" in info), time.time())
+                for action in actions:
+                    if change := action.get("cdc"):
+                        files.append(RemovedFile(at_commit, change["path"], change["size"]))
                     if remove := action.get("remove"):
                         at, removed = remove["deletionTimestamp"] / 1000, removed_path(remove["path"], uri)
                         if removed is not None:
