@@ -66,6 +66,7 @@ def differences(log: DeltaLog, version: int, key: tuple[str, ...] | None) -> Cou
     return changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [Limits(), _SHARES], ids=["whole files", "shares"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", KEYS, ids=str)

@@ -12,13 +12,11 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyroaring import BitMap64
 
 from logicalrep.pipeline.schema.row_keys import row_keys
 from logicalrep.pipeline.schema.row_texts import row_texts
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, read_rows, row_parts, write_parquet
-from logicalrep.pipeline.storage.deletion_vectors import numbers_of
 from logicalrep.pipeline.storage.parting import parted
 from logicalrep.pipeline.storage.storage import Storage
 
@@ -90,8 +88,8 @@ def _removed_rows(storage: Storage, folder: str, table: TableSpec, file: DataFil
     schema = table.stored
     if marked is None or marked.vector is None:
         return read_rows(storage, folder, file, schema, schema.names)
-    previous = BitMap64() if file.vector is None else file.vector.read_bitmap(storage, folder)
-    numbers = numbers_of(marked.vector.read_bitmap(storage, folder) - previous)
+    # Rows that earlier commits marked stay left out.
+    numbers = marked.vector.read(storage, folder)
     with open_data_file(storage, folder, file, len(numbers)) as opened:
         return opened.restricted_to(numbers).read(schema, schema.names)
 
