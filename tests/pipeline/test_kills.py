@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 import pytest
 
 from conformance import rows
-from logicalrep.pipeline.schema.table_formats import FormatName
 from tests.pipeline.catalog.random_application import TABLES as ALTERED
 from tests.pipeline.catalog.random_application import Migrations
 from tests.pipeline.command import Command
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.partitioned_files import files_of
+from tests.pipeline.replicating import FORMATS
 from tests.pipeline.stored import WriteMode
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload
@@ -87,6 +87,8 @@ _KILLED = {
         pytest.param(16, "local", "merge-on-read", "delta", marks=pytest.mark.thorough),
         pytest.param(16, "local", "copy-on-write", "iceberg", marks=pytest.mark.thorough),
         pytest.param(16, "local", "merge-on-read", "iceberg", marks=pytest.mark.thorough),
+        pytest.param(16, "local", "copy-on-write", "iceberg3", marks=pytest.mark.thorough),
+        pytest.param(16, "local", "merge-on-read", "iceberg3", marks=pytest.mark.thorough),
         pytest.param(18, "spark", "copy-on-write", "delta", marks=pytest.mark.thorough),
         (18, "spark", "merge-on-read", "delta"),
         pytest.param(18, "spark", "merge-on-read", "iceberg", marks=pytest.mark.thorough),
@@ -94,9 +96,10 @@ _KILLED = {
     ],
 )
 def test_kills_lose_nothing_and_double_nothing(
-    major: int, engine: str, mode: WriteMode, table_format: FormatName, tmp_path: Path
+    major: int, engine: str, mode: WriteMode, table_format: str, tmp_path: Path
 ) -> None:
-    more = ["--write-mode", mode, "--format", table_format]
+    name, version = FORMATS[table_format]
+    more = ["--write-mode", mode, "--format", name, "--format-version", str(version)]
     is_divided = engine == "local" and mode == "merge-on-read"
     if is_divided:
         config = tmp_path / "config.yaml"
@@ -105,7 +108,7 @@ def test_kills_lose_nothing_and_double_nothing(
     with create_database(major) as db:
         _kill_server(db, engine, [*more, "--index-size", "200"] if mode == "merge-on-read" else more, tmp_path)
     logs = [path.read_text() for path in tmp_path.rglob("large/_delta_log/*.json")]
-    has_marked = any('"deletionVector"' in log for log in logs) or any(tmp_path.rglob("large/deletes-*.parquet"))
+    has_marked = any('"deletionVector"' in log for log in logs) or any(tmp_path.rglob("large/deletes-*"))
     assert has_marked == (mode == "merge-on-read")
     assert any(tmp_path.rglob("*.run")) == (mode == "merge-on-read")
     if is_divided:

@@ -1,4 +1,4 @@
-"""Changes of a stored table's write mode, change data feed, file partitions or format version; the rows stay the same."""
+"""Changes of a stored table's write mode, change data feed, file partitions or format version."""
 
 from __future__ import annotations
 

@@ -10,20 +10,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.feather as feather
 import pytest
 
 from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.apply.setting_changes import upgrade
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
-from tests.pipeline.formats.iceberg.tables import delete, insert, new_table, snapshot_of
+from tests.pipeline.formats.iceberg.tables import delete, insert, lineage, new_table, snapshot_of, update
+from tests.pipeline.histories import table
 from tests.pipeline.reading import read_iceberg
-from tests.pipeline.stored import APP, MARKS_IN_SMALL_FILES
+from tests.pipeline.stored import APP, MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.typed_changes import TYPES, change_batches, table_spec
 
 pytestmark = pytest.mark.thorough
@@ -36,17 +41,17 @@ import sys
 import pyarrow.feather as feather
 from pyspark.sql import SparkSession
 
-jar, lake, *reads = sys.argv[1:]
+jar, lake, *queries = sys.argv[1:]
+extensions = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 settings = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": lake}
 builder = SparkSession.builder.master("local[1]").config("spark.jars", jar).config("spark.ui.enabled", "false")
-builder = builder.config("spark.sql.session.timeZone", "UTC")
+builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.extensions", extensions)
 for name, value in settings.items():
     builder = builder.config(f"spark.sql.catalog.lake{name}", value)
 spark = builder.getOrCreate()
 assert spark.version.startswith("4.1"), spark.version
-for number, (table, snapshot) in enumerate(zip(reads[::2], reads[1::2])):
-    reader = spark.read.option("versionAsOf", snapshot) if snapshot else spark.read
-    feather.write_feather(reader.table(f"lake.{table}").toArrow(), f"{lake}/{number}.feather")
+for number, query in enumerate(queries):
+    feather.write_feather(spark.sql(query).toArrow(), f"{lake}/{number}.feather")
 """
 
 
@@ -68,30 +73,35 @@ def runtime() -> str:
     return str(jar)
 
 
-def read_by_spark(runtime: str, lake: Path, *reads: tuple[str, str]) -> list[pa.Table]:
-    """Return the rows of tables, each with the id of a snapshot; an empty one for the last."""
-    arguments = [text for read in reads for text in read]
+def read_by_spark(runtime: str, lake: Path, *queries: str) -> list[pa.Table]:
+    """Return the rows of queries, in the order of their first column; tables are in the catalog `lake`."""
     subprocess.run(
-        [sys.executable, "-c", _READ, runtime, str(lake), *arguments],
+        [sys.executable, "-c", _READ, runtime, str(lake), *queries],
         env=os.environ | {"PYTHONPATH": str(_SPARK)},
         check=True,
     )
-    return [feather.read_table(lake / f"{number}.feather").sort_by("id") for number in range(len(reads))]
+    tables = [feather.read_table(lake / f"{number}.feather") for number in range(len(queries))]
+    return [table.sort_by(table.column_names[0]) for table in tables]
 
 
-def test_spark_reads_marked_rows_an_old_snapshot_and_every_type(runtime: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [2, 3])
+def test_spark_reads_marked_rows_an_old_snapshot_and_every_type(runtime: str, version: int, tmp_path: Path) -> None:
     limits = MARKS_IN_SMALL_FILES
     storage = Storage(str(tmp_path), limits=limits)
-    stored = new_table(storage, mode="merge-on-read")
+    stored = new_table(storage, mode="merge-on-read", version=version)
     insert(stored, 1000, range(100))
     delete(stored, 1001, range(10, 15))
     snapshot_id = str(snapshot_of(tmp_path).snapshot_id)
     delete(stored, 1002, range(20, 25))
     insert(stored, 1003, range(100, 103))
     assert any(file.vector is not None for file in stored.files.values())
-    write_every_type(storage, "public/types")
+    write_every_type(storage, "public/types", version)
     current, earlier, types = read_by_spark(
-        runtime, tmp_path, ("public.t", ""), ("public.t", snapshot_id), ("public.types", "")
+        runtime,
+        tmp_path,
+        "SELECT * FROM lake.public.t",
+        f"SELECT * FROM lake.public.t VERSION AS OF {snapshot_id}",
+        "SELECT * FROM lake.public.types",
     )
     expected = read_iceberg(storage.uri_of("public/t")).sort_by("id")
     assert expected.num_rows == 93
@@ -105,11 +115,77 @@ def test_spark_reads_marked_rows_an_old_snapshot_and_every_type(runtime: str, tm
         assert column.to_string(window=10) == expected[name].combine_chunks().to_string(window=10), name
 
 
-def write_every_type(storage: Storage, folder: str) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_ten_thousand_updated_rows_keep_their_ids(runtime: str, mode: WriteMode, tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path), limits=MARKS_IN_SMALL_FILES)
+    stored = new_table(storage, mode=mode)
+    insert(stored, 1000, range(12_000))
+    # The table of version 2 has position deletes when it is upgraded.
+    delete(stored, 1001, range(11_000, 11_010))
+    upgrade(stored, SequentialEngine(), replace(stored.table.settings, format_version=3))
+    first = snapshot_of(tmp_path).snapshot_id
+    update(stored, 1002, range(10_000), "y")
+    while merge_next(stored, SequentialEngine()):
+        pass
+    update(stored, 1003, range(500, 1500), "z")
+    columns = "SELECT id, b, _row_id, _last_updated_sequence_number FROM lake.public.t"
+    first_rows, last_rows = read_by_spark(runtime, tmp_path, f"{columns} VERSION AS OF {first}", columns)
+    assert (first_rows.num_rows, last_rows["id"].to_pylist()) == (11_990, first_rows["id"].to_pylist())
+    assert len(set(first_rows["_row_id"].to_pylist())) == 11_990
+    assert last_rows["_row_id"].to_pylist() == first_rows["_row_id"].to_pylist()
+    numbers = {
+        text: set(last_rows.filter(pc.equal(last_rows["b"], text))["_last_updated_sequence_number"].to_pylist())
+        for text in ("x", "y", "z")
+    }
+    assert all(len(of_text) == 1 for of_text in numbers.values())
+    assert max(numbers["x"]) < max(numbers["y"]) < max(numbers["z"])
+    assert {row["id"]: row["_row_id"] for row in last_rows.to_pylist()} == {
+        key: row_id for key, (row_id, _) in lineage(stored).items()
+    }
+
+
+_CHANGES = (
+    "CALL lake.system.create_changelog_view(table => 'public.t', changelog_view => 'log', "
+    "identifier_columns => array('id'))"
+)
+
+
+def test_the_changelog_of_spark_has_the_changes_of_the_server(runtime: str, tmp_path: Path) -> None:
+    """Iceberg 1.11 and 1.12 read no changes of tables with marked rows."""
+    storage = Storage(str(tmp_path))
+    spec = table(("id",), TableSettings(format="iceberg", format_version=3, append=True))
+    tables = IcebergTables.in_folders(storage)
+    stored, changes = (
+        tables.replace(folder, NewTable(described, [], Position(APP, Lsn(999)), load="x", keep_hours=24), None)
+        for folder, described in (("public/t", spec), ("public/c", replace(spec, companion="changes")))
+    )
+    for copied in (stored, changes):
+        insert(copied, 1000, range(100))
+        update(copied, 1001, range(50), "y")
+        delete(copied, 1002, range(40, 60))
+        insert(copied, 1003, range(200, 210))
+    while merge_next(stored, SequentialEngine()):
+        pass
+    kinds = "lower(replace(_change_type, 'UPDATE_AFTER', 'update_postimage'))"
+    order = "dense_rank() OVER (ORDER BY {})"
+    _, log, expected = read_by_spark(
+        runtime,
+        tmp_path,
+        _CHANGES,
+        f"SELECT concat_ws('/', {order.format('_change_ordinal')}, {kinds}, id, b) FROM log "
+        "WHERE _change_type <> 'UPDATE_BEFORE' AND _change_type <> 'DELETE'",
+        f"SELECT concat_ws('/', {order.format('_commit_version')}, _change_type, id, b) FROM lake.public.c "
+        "WHERE _change_type NOT IN ('update_preimage', 'delete')",
+    )
+    assert log.column(0).to_pylist() == expected.column(0).to_pylist()
+    assert log.num_rows == 160
+
+
+def write_every_type(storage: Storage, folder: str, version: int) -> None:
     """Make a table with a column of each type, and rows with all of their values."""
     key = ("id",)
     columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
-    spec = replace(table_spec(columns, key), settings=TableSettings(format="iceberg"))
+    spec = replace(table_spec(columns, key), settings=TableSettings(format="iceberg", format_version=version))
     content = NewTable(spec, [], Position(APP, Lsn(1)), load="x", keep_hours=24)
     stored = table_format(storage, "iceberg").replace(folder, content, None)
     for number in range(7):

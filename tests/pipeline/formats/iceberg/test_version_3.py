@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +18,7 @@ from pyiceberg.table.metadata import TableMetadataV3
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.apply.reshaping import reshape
-from logicalrep.pipeline.apply.setting_changes import change_partitions
+from logicalrep.pipeline.apply.setting_changes import change_partitions, upgrade
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
@@ -31,6 +34,7 @@ from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.apply.evolutions import evolved
 from tests.pipeline.formats.iceberg.tables import delete, insert, lineage, metadata_of, new_table, reopened, update
 from tests.pipeline.histories import History, table
+from tests.pipeline.kills import Killed, Kills
 from tests.pipeline.reading import newest_metadata, read_iceberg
 from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, PicklingTasks, WriteMode, texts_of
 
@@ -176,3 +180,50 @@ def test_of_the_rows_that_come_from_one_row_one_keeps_the_id(
             (2, "x", 2, None),
             (3, "x", 3, None),
         ]
+
+
+def _is_applied(stored: StoredTable, lsn: int) -> bool:
+    return (stored.applied(APP) or 0) >= lsn
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", MODES)
+def test_kills_at_each_write_leave_the_rows_and_their_ids(
+    tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step is killed at its first write, then at its second one, and so on, until it is done."""
+    limits = replace(MARKS_IN_SMALL_FILES, merged_files=2, small_manifests=2)
+    storage = Storage(str(tmp_path), limits=limits)
+    stored = new_table(storage, mode=mode)
+    for number in range(3):
+        insert(stored, 1000 + number, range(100 * number, 100 * number + 100))
+    delete(stored, 1003, range(240, 260))
+    settings = replace(stored.table.settings, format_version=3)
+
+    def merge(stored: StoredTable) -> None:
+        while merge_next(stored, ENGINE):
+            pass
+
+    steps: list[Callable[[StoredTable], None]] = [
+        lambda stored: upgrade(stored, ENGINE, settings) and None,
+        lambda stored: None if _is_applied(stored, 1004) else update(stored, 1004, range(50, 150, 2), "y"),
+        lambda stored: None if _is_applied(stored, 1005) else update(stored, 1005, range(110, 210), "z"),
+        merge,
+        lambda stored: None if "new" in stored.table.names else reshape(stored, evolved(stored.table, "7"), ENGINE),
+        lambda stored: stored.maintain(0),
+    ]
+    ids: dict[int, int] = {}
+    for step in steps:
+        for write in count(1):
+            with monkeypatch.context() as patch:
+                Kills(patch).at(write)
+                with suppress(Killed):
+                    step(reopened(storage))
+                    break
+        opened = reopened(storage)
+        assert opened.foreign_change(-1) is None
+        ids = ids or {key: row_id for key, (row_id, _) in lineage(opened).items()}
+        assert {key: row_id for key, (row_id, _) in lineage(opened).items()} == ids
+        assert len(ids) == read_iceberg(storage.uri_of("public/t")).num_rows == 280
+    updated = {row["id"]: row["b"] for row in read_iceberg(storage.uri_of("public/t")).to_pylist()}
+    assert [updated[key] for key in (50, 51, 110, 209, 210)] == ["y", "x", "z", "z", "x"]

@@ -24,18 +24,20 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFileContent, ManifestContent
 from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableRequest
-from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV3, new_table_metadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
     AssertCreate,
     SetLocationUpdate,
     SetPropertiesUpdate,
+    UpgradeFormatVersionUpdate,
     update_table_metadata,
 )
 from pyiceberg.types import NestedField
 
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
+from logicalrep.pipeline.formats.iceberg.metadata import upgrade_to, writable
 from logicalrep.pipeline.storage.storage import Storage
 
 _CREATION = {"name", "location", "schema", "partition-spec", "write-order", "stage-create", "properties"}
@@ -310,7 +312,12 @@ class OwnerServer:
             if isinstance(update, AddSnapshotUpdate) and not self.profile.takes_equality_deletes:
                 self._check_deletes(update.snapshot)
         at = None if previous is None else previous.location
-        updated = update_table_metadata(metadata, request.updates, metadata_location=at)
+        # pyiceberg refuses to upgrade tables to version 3.
+        updates = (
+            upgrade_to(update.format_version) if isinstance(update, UpgradeFormatVersionUpdate) else update
+            for update in request.updates
+        )
+        updated = update_table_metadata(metadata, tuple(updates), metadata_location=at)
         # pyiceberg forgets the parents that are removed; other catalogs leave them named.
         parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in metadata.snapshots}
         snapshots = [
@@ -331,10 +338,14 @@ class OwnerServer:
             raise RefusedError(400, "equality deletes are not supported")
 
     def _write(self, name: tuple[str, str], metadata: TableMetadata) -> _Entry:
+        if isinstance(metadata, TableMetadataV3) and metadata.next_row_id is None:
+            metadata = metadata.model_copy(update={"next_row_id": 0})
         metadata = self._as_stored(metadata)
         number = self.tables[name].number + 1 if name in self.tables else 0
         location = f"{metadata.location}/metadata/{number:05}-{uuid.uuid4()}.metadata.json"
-        self.warehouse.write(location.removeprefix(f"{self.warehouse.uri}/"), metadata.model_dump_json().encode())
+        self.warehouse.write(
+            location.removeprefix(f"{self.warehouse.uri}/"), writable(metadata).model_dump_json().encode()
+        )
         self.tables[name] = _Entry(metadata, location, number)
         return self.tables[name]
 
@@ -387,7 +398,7 @@ def _lowered(field: NestedField) -> NestedField:
 
 
 def _json(metadata: TableMetadata) -> Any:
-    return json.loads(metadata.model_dump_json())
+    return json.loads(writable(metadata).model_dump_json())
 
 
 def _error(kind: str, text: str, status: int) -> dict[str, Any]:

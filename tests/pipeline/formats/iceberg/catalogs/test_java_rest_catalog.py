@@ -82,7 +82,10 @@ def rows_of(uri: str, name: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in rows.to_pylist())
 
 
-def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_path: Path, uri: str) -> None:
+@pytest.mark.parametrize("version", [2, 3])
+def test_tables_follow_and_are_read_now_and_as_of_a_time(
+    version: int, db18: Database, tmp_path: Path, uri: str
+) -> None:
     limits = Limits(small_file_bytes=1, marked_share=1, past_state_seconds=1e-6)
     db18.execute("CREATE TABLE lines (id int PRIMARY KEY, a text, b int)")
     db18.execute("INSERT INTO lines SELECT i, 'text ' || i, i FROM generate_series(1, 20) AS i")
@@ -90,19 +93,23 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_pat
     config = {"tables": {"lines": {"partition_by": "bucket(2, id)"}}}
     options: dict[str, Any] = {
         "format": "iceberg",
+        "format_version": version,
         "catalog": uri,
         "catalog_options": OURS,
         "write_mode": "merge-on-read",
         "config": config,
     }
     times: list[datetime] = []
-    for statement in CHANGES_OF_COLUMNS:
+    for number, statement in enumerate(CHANGES_OF_COLUMNS):
         db18.execute(statement)
-        replicate_once(db18, lake, limits=limits, history=True, **options)
+        # The third run upgrades the tables.
+        version_of_run = {} if number > 1 else {"format_version": 2}
+        replicate_once(db18, lake, limits=limits, history=True, **options | version_of_run)
         times.append(db18.value("SELECT clock_timestamp()"))
     expected = [(1, "text 1", "1.50"), (2, "text 2", "2.00"), (3, "text 3", "1.50")]
     assert [(number, name, str(c)) for number, name, c in rows_of(uri, "public.lines")] == expected
     assert len(rows_of(uri, "public.lines_history")) == 21
+    assert RestCatalog("default", uri=uri).load_table("public.lines").format_version == version
     read = [logicalrep.read(lake, "lines", at, catalog=uri, catalog_options=OURS) for at in times]
     assert [len(entry.arrow()) for entry in read] == [20, 3, 3, 3, 3, 3]
     assert [entry.schema.names[1:] for entry in (read[0], read[2], read[-1])] == [
@@ -132,8 +139,9 @@ def test_a_second_writer_is_refused(tmp_path: Path, uri: str) -> None:
     assert [row[0] for row in rows_of(uri, "public.t")] == [0, 1, 2, 3, 4]
 
 
-def test_the_catalog_chooses_folders(db18: Database, tmp_path: Path, uri: str) -> None:
-    WholeRun(db18, tmp_path / "lake", LiveCatalog(uri)).play()
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_catalog_chooses_folders(version: int, db18: Database, tmp_path: Path, uri: str) -> None:
+    WholeRun(db18, tmp_path / "lake", LiveCatalog(uri), format_version=version).play()
     assert not list((tmp_path / "warehouse").rglob("*.parquet"))
 
 

@@ -131,24 +131,35 @@ def _serving(
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "mode"),
+    ("name", "kind", "mode", "version"),
     [
-        ("Unity Catalog", "folder", "copy-on-write"),
-        ("Polaris", "store", "merge-on-read"),
-        ("S3 Tables", "folder", "merge-on-read"),
-        ("Horizon", "folder", "merge-on-read"),
-        ("Glue", "folder", "copy-on-write"),
+        ("Unity Catalog", "folder", "copy-on-write", 2),
+        ("Polaris", "store", "merge-on-read", 2),
+        ("S3 Tables", "folder", "merge-on-read", 2),
+        ("Horizon", "folder", "merge-on-read", 2),
+        ("Glue", "folder", "copy-on-write", 2),
+        *(
+            pytest.param(*place, "merge-on-read", 3, marks=pytest.mark.thorough)
+            for place in (
+                ("Polaris", "store"),
+                ("S3 Tables", "folder"),
+                ("", "sqlite"),
+                ("", "postgresql"),
+                ("", "glue"),
+            )
+        ),
     ],
 )
 def test_a_table_lives_in_a_catalog(
-    name: str, kind: str, mode: WriteMode, db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, kind: str, mode: WriteMode, version: int, db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(f"{name} {kind} {mode}")
     db18.execute(*SETUP.strip().split(";\n"))
     with place_of(name, kind, tmp_path, 0) as place:
 
         def run() -> None:
-            replicate_once(db18, place.to, LIMITS, format="iceberg", write_mode=mode, **place.options)
+            options = {"format": "iceberg", "format_version": version, "write_mode": mode, **place.options}
+            replicate_once(db18, place.to, LIMITS, **options)
 
         def run_with_kill() -> None:
             with pytest.MonkeyPatch.context() as patch, suppress(Killed):
