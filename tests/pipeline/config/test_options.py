@@ -121,6 +121,12 @@ def test_only_a_catalog_takes_over_the_upkeep() -> None:
         assert catalog.does_upkeep is does_upkeep
 
 
+def test_only_iceberg_tables_have_a_version() -> None:
+    with pytest.raises(OptionError, match="format_version is 3, which is for Iceberg tables"):
+        ReplicateSettings("", "x", format_version=3)
+    assert ReplicateSettings("", "x", format="iceberg", format_version=3).table_settings.has_row_lineage
+
+
 def test_every_kind_of_option_has_wrong_values_above() -> None:
     assert OPTIONS.keys() - WRONG.keys() == {
         "publication", "slot", "config", "call_on_stop", "call_on_schema_change"

@@ -322,6 +322,10 @@ def _connect_glue(settings: CatalogSettings, properties: dict[str, str], limits:
     class OwnGlueCatalog(CatalogOfFiles, GlueCatalog):
         """AWS Glue as a catalog."""
 
+        @staticmethod
+        def _write_metadata_no_exist_check(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
+            ToOutputFile.table_metadata(writable(metadata), io.new_output(metadata_path), overwrite=True)
+
     session = botocore.session.Session()
     session.set_default_client_config(
         botocore.config.Config(
