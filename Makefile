@@ -19,7 +19,7 @@ export SERVER
 VERSIONS ?= 4.0 4.1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions tshark lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-readers conformance reference docs diagrams recording spec-diff spec-review build wheels clean
+.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions tshark lock workflows forge-release sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-readers conformance reference docs diagrams recording spec-diff spec-review build wheels clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -283,6 +283,16 @@ workflows: $(TOOLS_READY) ## Check the files of .github/
 	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.github-issue-forms \
 	  $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+
+TAG ?=
+
+build/notes.md: CHANGELOG.md
+	@mkdir -p $(dir $@)
+	awk '/^## /{copies = index($$0, "## $(patsubst v%,%,$(TAG))") == 1; next} copies' $< > $@
+	@test -s $@ || { echo "CHANGELOG.md has no version $(patsubst v%,%,$(TAG))"; rm $@; exit 1; }
+
+forge-release: build/notes.md ## Show a release at the forge: the files of dist/ and the version's changes, for TAG
+	gh release create $(TAG) --verify-tag --title $(TAG) --notes-file $< dist/*
 
 SHIPPED := build/shipped.txt
 

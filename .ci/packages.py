@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -77,9 +78,8 @@ def main() -> None:
     assert (DIST / "logicalrep.lua").stat().st_size
     check_native_wheels()
     wheel, sdist = only("logicalrep-[0-9]*.whl"), only("logicalrep-[0-9]*.tar.gz")
-    with tempfile.TemporaryDirectory() as fresh:
+    with tempfile.TemporaryDirectory() as fresh, contextlib.chdir(fresh):
         shutil.copy(ROOT / "tests/captures/pg16/stream/v4-live.walsender.jsonl.gz", Path(fresh, "capture.jsonl.gz"))
-        os.chdir(fresh)
         venv.create("venv", with_pip=True)
         scripts = Path(fresh, "venv", SCRIPTS)
         python, pip = scripts / "python", (scripts / "python", "-m", "pip", "install", "-q", "--find-links", DIST)
@@ -91,7 +91,7 @@ def main() -> None:
         run(*pip, "--force-reinstall", "--no-deps", sdist)
         run(python, "-c", "import logicalrep.cli.main, logicalrep_protocol; print('The sdist imports too.')")
         run(*pip, "--constraint", ROOT / ".ci/tools.txt", "uv")
-        uvx = (scripts / "uvx", "--quiet", "--python", python, "--find-links", DIST)
+        uvx = (scripts / "uvx", "--quiet", "--python", sys.executable, "--find-links", DIST)
         command = (*uvx, "--from", f"{wheel}[local]", "logicalrep")
         run(*command, "--version")
         if sys.platform != "win32":

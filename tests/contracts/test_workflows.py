@@ -18,9 +18,18 @@ FORGE_ALONE = {
     "test-spark-versions": "it takes half an hour, and the newest PySpark is tested",
     "audit": "it asks a service",
     "wheels": "its compiler takes 400 MB, and make build builds the same for one processor",
+    "test-quick": "it is a part of make test, for a system without tests of its own",
+    "forge-release": "it publishes",
     "spec-review": "it comments on a pull request; make spec-diff prints the same",
 }
 """The commands that .ci/run does not call, and why."""
+WITHOUT_MAKE = {
+    "python .ci/packages.py",
+    "python -m pip install -c .ci/lock.txt ./native -e .[dev,replicate,connect]",
+    'python -m pytest -q -n 3 --continue-on-collection-errors -m "not postgres and not spark and not thorough and not slow"',
+    "mkdir dist && mv files/*.whl files/logicalrep*-*.tar.gz dist/",
+}
+"""The commands of jobs without make or without a clone: what make test-packages and make test-quick run."""
 
 WORKFLOWS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github/workflows").glob("*.yml")}
 
@@ -36,12 +45,18 @@ def _commands(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", sorted(WORKFLOWS))
 def test_each_step_of_a_workflow_is_a_command_that_ci_runs_too(name: str) -> None:
-    runs = [step["run"] for step in _steps(WORKFLOWS[name]) if "run" in step]
-    assert all(re.fullmatch(r"make [a-z-]+( [A-Z]+=\S+| [A-Z]+=\$\{\{ [a-z.]+ }})*", run) for run in runs), runs
+    runs = [step["run"] for step in _steps(WORKFLOWS[name]) if step.get("run") not in (None, *WITHOUT_MAKE)]
+    assert all(re.fullmatch(r"make [a-z-]+( [A-Z]+=\S+| [A-Z]+=\$\{\{ [a-z._]+ }})*", run) for run in runs), runs
     makefile = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     called = _commands("\n".join(runs))
     assert called <= makefile
     assert called - _commands((ROOT / ".ci/run").read_text("utf-8")) <= FORGE_ALONE.keys()
+
+
+def test_jobs_without_make_select_the_tests_of_make_test_quick() -> None:
+    (selection,) = re.findall(r"-m (\".+\")", " ".join(WITHOUT_MAKE))
+    (quick,) = re.findall(r"^test-quick:.*\n\t(.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert quick == f"$(PYTEST) -m {selection}"
 
 
 def test_the_workflows_run_all_that_ci_runs() -> None:

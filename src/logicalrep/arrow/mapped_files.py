@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from typing import IO
 from weakref import WeakSet
 
@@ -21,5 +22,8 @@ def map_file(file: IO[bytes], size: int) -> pa.Buffer:
 
 def forget_read_pages() -> None:
     """Release the pages of mapped files that were read; a later read takes them from the file."""
+    if sys.platform == "win32":
+        # Windows trims the pages of a process itself.
+        return
     for mapped in list(_MAPPED):
         mapped.madvise(mmap.MADV_DONTNEED)

@@ -157,6 +157,10 @@ REPLICATE: dict[str, tuple[str, str]] = {
         "or a day before the year 1 or after 9999.",
         "Partition by `bucket(16, COLUMN)` or by another column, and restart; or skip the commit that the error names.",
     ),
+    "PLATFORM_REFUSED": (
+        "`replicate` was called on Windows. Its processes need signals, file locks and sockets of Linux or macOS.",
+        "Run it in WSL, or in a container. Windows can read the tables of the destination.",
+    ),
     "PUBLICATION_INCOMPLETE": (
         "The publication omits inserts, updates, deletes or truncates; or a publication that `replicate` created "
         "sends partitions as separate tables.",

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -207,6 +206,8 @@ class LocalServer:
     def _as_user(self) -> dict[str, Any]:
         if self._user is None:
             return {}
+        import pwd  # Windows has no such module, and imports this one for the tests.
+
         return {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": []}
 
 

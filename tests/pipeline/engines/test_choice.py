@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from logicalrep.pipeline.engines.choice import EngineChoice, choose_engine
+from logicalrep.pipeline.engines.engine import EngineError
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +52,12 @@ def test_the_option_selects_spark() -> None:
 def test_the_session_of_the_process_selects_spark(spark: Any) -> None:
     assert spark.range(3).count() == 3
     assert choose_engine("auto") == EngineChoice("spark", "this process has a Spark session")
+
+
+@pytest.mark.parametrize("name", ["spark", "local"])
+def test_windows_has_no_engine(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    choice = choose_engine(name)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(EngineError, match=r"this is Windows: run it in WSL") as refused:
+        choice.refuse_missing()
+    assert refused.value.code == "PLATFORM_REFUSED"

@@ -26,10 +26,18 @@ class EngineChoice:
     reason: str
 
     def refuse_missing(self, *, over_connect: bool = False) -> None:
-        """Raise EngineError if the engine's libraries are not installed; call it before anything is created.
+        """Raise EngineError if the engine's libraries are not installed, or the system runs no engine.
+
+        Call it before anything is created.
 
         It does not import them: importing takes longer than a run with little to do.
         """
+        if sys.platform == "win32":
+            raise EngineError(
+                "replicate needs the signals, file locks and sockets of Linux or macOS, and this is Windows: run it in "
+                "WSL, or in a container",
+                code="PLATFORM_REFUSED",
+            )
         if self.name != "spark":
             return
         extra = "replicate,connect" if over_connect else "replicate"

@@ -243,6 +243,6 @@ def _usable_cores() -> int:
     """Return the number of cores that this process may use; a container may have fewer than the machine."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     with suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("utf-8").split()
         cores = min(cores, -(-int(quota) // int(period)))
     return max(cores, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import itertools
 import os
@@ -18,6 +17,9 @@ from typing import IO, Any, Generic, TypeVar
 from logicalrep.pipeline.engines.engine import EngineError, LocalValue, Shared
 from logicalrep.pipeline.engines.memory import release_memory
 from logicalrep.pipeline.engines.outcomes import Outcome, pickled
+
+if sys.platform != "win32":
+    import fcntl
 
 _Value = TypeVar("_Value")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 import time
 from contextlib import suppress
 from itertools import accumulate
@@ -95,7 +96,7 @@ class LocalFiles:
         for path in Path(self._inside(folder)).rglob("*"):
             with suppress(FileNotFoundError):
                 if path.is_symlink() or path.is_file():
-                    times[str(path.relative_to(self._folder))] = path.lstat().st_mtime
+                    times[path.relative_to(self._folder).as_posix()] = path.lstat().st_mtime
         return times
 
     def delete(self, path: str) -> None:
@@ -155,6 +156,9 @@ def refuse_large(size: int, most_bytes: int) -> None:
 
 
 def _sync(folder: str) -> None:
+    # Windows opens no folders, and NTFS writes names to its own log.
+    if sys.platform == "win32":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -10,16 +10,19 @@ itself, so no lock file can be planted, and programs that clean temporary folder
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import socket
 import stat
+import sys
 import tempfile
 import uuid
 from pathlib import Path
 
 from logicalrep_runtime.errors import LogicalRepError
+
+if sys.platform != "win32":
+    import fcntl
 
 
 class SpoolError(LogicalRepError, RuntimeError):

@@ -100,7 +100,7 @@ class ServedSpark:
         token = os.environ.setdefault(TOKEN, secrets.token_hex(16))
         with tempfile.TemporaryDirectory(prefix="logicalrep-spark-") as folder:
             pools = Path(folder, "pools.xml")
-            pools.write_text(_POOLS)
+            pools.write_text(_POOLS, "utf-8")
             self._session = start_apart(
                 LOCAL,
                 SETTINGS
