@@ -78,14 +78,14 @@ def _cases(kit: Kit) -> str:
 
 
 def _schema(kit: Kit) -> str:
-    return _histories(kit, SUBJECTS.keys() - {Types})
+    return _histories(kit, "schema", SUBJECTS.keys() - {Types})
 
 
 def _types(kit: Kit) -> str:
-    return _histories(kit, {Types})
+    return _histories(kit, "types", {Types})
 
 
-def _histories(kit: Kit, about: Collection[type[Subject]]) -> str:
+def _histories(kit: Kit, part: str, about: Collection[type[Subject]]) -> str:
     outcomes = {tool.title: Outcome() for tool in kit.tools}
     for seed in kit.seeds:
         histories = [
@@ -95,7 +95,8 @@ def _histories(kit: Kit, about: Collection[type[Subject]]) -> str:
             with _run(tool) as run:
                 outcome = play_histories(run, histories, seed)
             outcomes[tool.title] += outcome
-            _write_wrong(tool, seed, histories, outcome)
+            for played in histories:
+                _write_wrong(_BUILD / f"{tool.key}-{part}-seed{seed}-{played.name}.sql", played, outcome)
     introduction = f"{_seeds(kit.seeds)}: {kit.histories} histories of {kit.phases} phases for each seed."
     return f"{introduction}\n\n{page.outcomes_text(outcomes, 'statements')}"
 
@@ -159,17 +160,16 @@ def _setting(kit: Kit) -> Iterator[Setting]:
         yield Setting(server, connection, Path(folder), kit.rows, kit.seconds, 0)
 
 
-def _write_wrong(tool: Tool, seed: int, histories: Sequence[History], outcome: Outcome) -> None:
-    """Write the statements of each history that is wrong, with its verdicts."""
-    for played in histories:
-        verdicts = [
-            f"-- {table}: {verdict}"
-            for table, verdict in outcome.verdicts.items()
-            if table.partition(".")[0].removesuffix("_b") == played.name and verdict.result in ("wrong", "failed")
-        ]
-        if verdicts:
-            text = "\n".join([str(played), *verdicts])
-            (_BUILD / f"{tool.key}-seed{seed}-{played.name}.sql").write_text(f"{text}\n", "utf-8")
+def _write_wrong(file: Path, played: History, outcome: Outcome) -> None:
+    """Write the statements of a history that is wrong, with its verdicts."""
+    verdicts = [
+        f"-- {table}: {verdict}"
+        for table, verdict in outcome.verdicts.items()
+        if table.partition(".")[0].removesuffix("_b") == played.name and verdict.result in ("wrong", "failed")
+    ]
+    file.unlink(missing_ok=True)
+    if verdicts:
+        file.write_text("\n".join([str(played), *verdicts, ""]), "utf-8")
 
 
 def _seeds(seeds: range) -> str:

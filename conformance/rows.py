@@ -114,6 +114,8 @@ class Writer:
     def _run(self) -> None:
         try:
             with self._connect() as connection:
+                # A copy of a table may hold a lock for as long as it lasts.
+                connection.execute("SET lock_timeout = 0")
                 while not self._stop.wait(_PAUSE):
                     run(connection, self._seed * _MOST_ROUNDS + self.transactions // _AT_ONCE, _AT_ONCE)
                     self.transactions += _AT_ONCE
