@@ -6,8 +6,11 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from conformance.cases import FILE, read_cases
 from conformance.page import outcomes_text
+from conformance.tool import TOOLS
 from conformance.tools.debezium_consumer import PLACEHOLDER, RESTART, fold
 from conformance.verdicts import Verdict, compare, query_published
 from conformance.workloads import Outcome
@@ -50,6 +53,15 @@ def test_the_readme_says_what_the_page_says() -> None:
         local, spark, *debezium = (cell.partition(":")[0] for cell in page[name])
         assert cells[:3] == [local, *debezium], name
         assert spark == local
+
+
+@pytest.mark.parametrize("part", ["schema"])
+def test_the_page_has_logicalrep_right_after_schema_changes_and_kills(part: str) -> None:
+    tables = _tables("docs/conformance.md", "| tool ", f"<!-- measured: {part} -->")
+    assert len(tables) == len(TOOLS)
+    for name, (_, _, _, compared, _, right, wrong, stopped, failed) in tables.items():
+        if "replicate" in name:
+            assert (right, wrong, stopped, failed) == (compared, "0", "0", "0")
 
 
 def test_a_workloads_figures_and_first_verdicts_are_shown() -> None:
