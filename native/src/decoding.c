@@ -52,11 +52,6 @@ static bool wrong(const char *what)
     return false;
 }
 
-static bool is_tuple_of(PyObject *object, Py_ssize_t size)
-{
-    return PyTuple_Check(object) && PyTuple_Size(object) == size;
-}
-
 static bool are_texts(PyObject *object)
 {
     bool are = PyTuple_Check(object);
@@ -74,7 +69,7 @@ static bool fill_slots(PyTypeObject *class, PyObject *pairs, bool are_named, Slo
     }
     for (*count = 0; *count < PyTuple_Size(pairs); ++*count) {
         PyObject *pair = PyTuple_GetItem(pairs, *count);
-        if (!is_tuple_of(pair, 2) || (are_named && !PyUnicode_Check(PyTuple_GetItem(pair, 1)))) {
+        if (!is_tuple(pair, 2) || (are_named && !PyUnicode_Check(PyTuple_GetItem(pair, 1)))) {
             return wrong("a pair");
         }
         slots[*count].object = PyTuple_GetItem(pair, 1);
@@ -87,7 +82,7 @@ static bool fill_slots(PyTypeObject *class, PyObject *pairs, bool are_named, Slo
 
 static bool fill_entry(Decoding *self, PyObject *source, Entry *entry)
 {
-    if (!is_tuple_of(source, 9)) {
+    if (!is_tuple(source, 9)) {
         return wrong("a message");
     }
     PyObject *part[9];
@@ -143,7 +138,7 @@ static bool fill_entries(Decoding *self, PyObject *sources)
 
 static bool fill(Decoding *self, PyObject *table)
 {
-    if (!is_tuple_of(table, 7) || !PyType_Check(PyTuple_GetItem(table, 0)) || !PyUnicode_Check(PyTuple_GetItem(table, 5))) {
+    if (!is_tuple(table, 7) || !PyType_Check(PyTuple_GetItem(table, 0)) || !PyUnicode_Check(PyTuple_GetItem(table, 5))) {
         return wrong("parts");
     }
     self->class = (PyTypeObject *)PyTuple_GetItem(table, 0);

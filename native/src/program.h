@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* The number of the table's form; logicalrep_runtime/native.py has the same one. */
-#define TABLE_NUMBER 4
+#define TABLE_NUMBER 5
 
 /* Layouts within layouts, and conditions within conditions. */
 #define DEEPEST 32

@@ -156,29 +156,27 @@ static bool write_group(Output *output, const Operation *operation, PyObject *va
     return Py_TYPE(value) == operation->program->class && write_program(output, operation->program, value);
 }
 
-static bool write_item(Output *output, const Operation *operation, PyObject *value)
+static bool write_item(Output *output, const Operation *item, PyObject *value)
 {
-    switch (operation->kind) {
+    switch (item->kind) {
     case INTEGER:
-        return write_integer(output, operation, value);
-    case VALUE:
-        return write_value(output, operation, value);
+        return write_integer(output, item, value);
     case TEXT:
         return write_text(output, value);
     case GROUP:
-        return write_group(output, operation, value);
+        return write_group(output, item, value);
     default:
         return false;
     }
 }
 
-static bool write_items(Output *output, const Operation *operation, const Place *place, PyObject *values)
+static bool write_items(Output *output, const Operation *item, const Place *place, PyObject *values)
 {
     if (!PyTuple_CheckExact(values) || !write_count(output, place, PyTuple_Size(values))) {
         return false;
     }
     for (Py_ssize_t index = 0; index < PyTuple_Size(values); index++) {
-        if (!write_item(output, operation->body, PyTuple_GetItem(values, index))) {
+        if (!write_item(output, item, PyTuple_GetItem(values, index))) {
             return false;
         }
     }
@@ -259,12 +257,20 @@ static bool is_consistent(Run *run, const Operation *operation, bool *is_present
 static bool write_attribute(Output *output, Run *run, const Operation *operation, PyObject *value)
 {
     switch (operation->kind) {
+    case INTEGER:
+        return write_integer(output, operation, value);
+    case VALUE:
+        return write_value(output, operation, value);
+    case TEXT:
+        return write_text(output, value);
     case BYTES:
         return write_measured(output, &run->places[operation->measure], value);
     case REST:
         return write_measured(output, NULL, value);
+    case GROUP:
+        return write_group(output, operation, value);
     case ITEMS:
-        return write_items(output, operation, &run->places[operation->measure], value);
+        return write_items(output, operation->body, &run->places[operation->measure], value);
     case CHOICES: {
         PyObject *values = *slot_in(run->object, run->program, operation->values);
         Py_XINCREF(values);
@@ -273,7 +279,7 @@ static bool write_attribute(Output *output, Run *run, const Operation *operation
         return is_written;
     }
     default:
-        return write_item(output, operation, value);
+        return false;
     }
 }
 
@@ -288,8 +294,6 @@ static bool write_operations(Output *output, Run *run, const Operation *operatio
             run->places[operation->measure] = (Place){operation, output->size};
             add_number(output, 0, operation->width);
             continue;
-        case LENGTH:
-            return false;
         case FACT:
         case AHEAD: {
             bool is_present;
@@ -317,8 +321,43 @@ static bool write_operations(Output *output, Run *run, const Operation *operatio
 static bool write_program(Output *output, const Program *program, PyObject *object)
 {
     Run run = {.program = program, .object = object};
-    return program->measure_count <= FEW &&
-           write_operations(output, &run, program->operations, program->operation_count);
+    return write_operations(output, &run, program->operations, program->operation_count);
+}
+
+static bool is_writable(const Program *program);
+
+/* Whether each operation is one that the writer has. */
+static bool are_writable(const Operation *operations, Py_ssize_t count)
+{
+    for (const Operation *operation = operations; operation < operations + count; operation++) {
+        switch (operation->kind) {
+        case LENGTH:
+        case CHARACTER:
+        case FIXED:
+        case UNTIL:
+            return false;
+        case MEASURE:
+            if (operation->is_nullable) {
+                return false;
+            }
+            break;
+        case GROUP:
+            if (!is_writable(operation->program)) {
+                return false;
+            }
+            break;
+        default:
+            if (!are_writable(operation->body, operation->body_count)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool is_writable(const Program *program)
+{
+    return program->measure_count <= FEW && are_writable(program->operations, program->operation_count);
 }
 
 bool prepare_writing(Reader *reader)
@@ -329,7 +368,7 @@ bool prepare_writing(Reader *reader)
     }
     for (Py_ssize_t index = 0; index < reader->message_count; index++) {
         const Program *program = reader->messages[index].program;
-        if (program != NULL) {
+        if (program != NULL && is_writable(program)) {
             reader->written[reader->written_count++] = (Written){program->class, program};
         }
     }

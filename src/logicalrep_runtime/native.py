@@ -55,7 +55,7 @@ from logicalrep_runtime.operations import (
     Text,
 )
 
-TABLE_NUMBER = 4
+TABLE_NUMBER = 5
 """The version of the table's format and of the loaders' arguments. A module with another number is not used."""
 
 _LOG = logging.getLogger("logicalrep")

@@ -108,12 +108,14 @@ class ChangeBatch:
     @property
     def has_new(self) -> NDArray[np.bool_]:
         ops = self.ops
-        return (ops == INSERT) | (ops == UPDATE)
+        has_new: NDArray[np.bool_] = (ops == INSERT) | (ops == UPDATE)
+        return has_new
 
     @property
     def takes(self) -> NDArray[np.bool_]:
         ops = self.ops
-        return (ops == DELETE) | (ops == UPDATE)
+        takes: NDArray[np.bool_] = (ops == DELETE) | (ops == UPDATE)
+        return takes
 
     def _numbers(self, name: str) -> NDArray[Any]:
         numbers: NDArray[Any] = self.rows.column(name).to_numpy(zero_copy_only=False)

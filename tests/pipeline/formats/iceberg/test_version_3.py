@@ -204,8 +204,8 @@ def test_kills_at_each_write_leave_the_rows_and_their_ids(
         while merge_next(stored, ENGINE):
             pass
 
-    steps: list[Callable[[StoredTable], None]] = [
-        lambda stored: upgrade(stored, ENGINE, settings) and None,
+    steps: list[Callable[[StoredTable], object]] = [
+        lambda stored: upgrade(stored, ENGINE, settings),
         lambda stored: None if _is_applied(stored, 1004) else update(stored, 1004, range(50, 150, 2), "y"),
         lambda stored: None if _is_applied(stored, 1005) else update(stored, 1005, range(110, 210), "z"),
         merge,

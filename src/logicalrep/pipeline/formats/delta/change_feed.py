@@ -51,7 +51,7 @@ def write_change_files(
     # A file that only gets marks is read at the marked rows.
     size = sum(file.size for file in (*new_files, *(file for file in removed if file.path not in marked)))
     shares = size // storage.limits.matched_bytes + 1
-    files = []
+    files: list[DataFile] = []
     for share in range(shares):
         old = [_removed_rows(storage, folder, table, file, marked.get(file.path)) for file in removed]
         new = [read_rows(storage, folder, file, table.stored, table.stored.names) for file in new_files]

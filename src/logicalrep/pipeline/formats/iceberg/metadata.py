@@ -133,7 +133,7 @@ def first_new_lineage(metadata: TableMetadata, new: Iterable[DataFile]) -> RowLi
 class _WritableMetadata(TableMetadataV3):
     """Metadata of version 3, which pyiceberg does not write."""
 
-    def model_dump_json(
+    def model_dump_json(  # type: ignore[override]
         self, exclude_none: bool = True, exclude: Any | None = None, by_alias: bool = True, **settings: Any
     ) -> str:
         return IcebergBaseModel.model_dump_json(self, exclude_none, exclude, by_alias, **settings)
