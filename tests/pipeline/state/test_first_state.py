@@ -14,13 +14,13 @@ from logicalrep_runtime.scalars import Lsn
 def test_a_first_state_that_is_written_after_the_listing_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage, list_files = Storage(str(tmp_path)), Storage.list
+    storage, names = Storage(str(tmp_path)), Storage.names
 
-    def list_before_the_first_state(self: Storage, folder: str) -> list[str]:
-        paths = list_files(self, folder)
+    def list_before_the_first_state(self: Storage, folder: str, after: str) -> list[str]:
+        old_names = names(self, folder, after)
         monkeypatch.undo()
         States(Storage(str(tmp_path))).write(State(lsn=Lsn(7)))
-        return paths
+        return old_names
 
-    monkeypatch.setattr(Storage, "list", list_before_the_first_state)
+    monkeypatch.setattr(Storage, "names", list_before_the_first_state)
     assert State.read(storage).lsn == Lsn(7)
