@@ -1,4 +1,4 @@
-"""Processes that run no code but ours start without pandas."""
+"""Processes that run no code but ours start without pandas, and without what few runs use."""
 
 from __future__ import annotations
 
@@ -42,3 +42,9 @@ def test_garbage_is_collected_again_after_imports() -> None:
     fails = "import gc\ntry:\n    with importing():\n        import no_such_module\nexcept ImportError:\n    pass\n"
     assert _printed(f"{fails}print(gc.isenabled())") == "True"
     assert _printed("import gc\nwith importing():\n    print(gc.isenabled())\nprint(gc.isenabled())") == "False\nTrue"
+
+
+def test_a_run_imports_what_few_runs_use_only_for_them() -> None:
+    rare = "{'rich', 'http.client', 'prometheus_client', 'pandas', 'pyspark'}"
+    program = f"import logicalrep.observe.terminal, logicalrep.pipeline.run.run\nprint({rare} & sys.modules.keys())"
+    assert _printed(f"leave_out_pandas()\n{program}") == "set()"
