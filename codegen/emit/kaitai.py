@@ -82,12 +82,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def descriptions(protocols: Iterable[Protocol]) -> dict[str, str]:
-    """Return a file for each version and sender by name. Raises SpecError if a row has no description."""
+    """Return a file by name for each version, and each sender with messages. Raises SpecError if a row has no
+    description."""
     return {
         f"{name}.ksy": text
         for protocol in protocols
         for view in views(protocol)
         for sender in _senders(protocol)
+        if any(sender in message.senders for message in view.messages)
         for name, text in (_description(view, sender),)
     }
 
@@ -386,6 +388,10 @@ class _Layout:
         elif take.members:
             enum = take.name
             self.enums[enum] = {_Hex(code): name for code, name in take.members.items()}
+        if take.refused and take.allowed and (named or take.members):
+            names = dict(named or take.members)
+            legal = [f"{enum}::{names[code]}" for code in take.allowed if code not in take.refused]
+            return entry | {"enum": enum, "valid": {"any-of": legal}}
         if take.refused:
             # Zero alone is refused; other values may have no name, so that they are no enumeration.
             return entry | {"valid": {"expr": "_ != 0"} if take.signed else {"min": 1}}

@@ -182,14 +182,16 @@ class Reader:
                 case Repeat():
                     items = (
                         self._row(operation.body, values, f"{path}[{index}]")
-                        for index in range(values[operation.count])
+                        for index in range(int(values[operation.count]))
                     )
                     values[operation.name] = list(items)
                 case Measure():
                     values[operation.name] = self._integer(operation, path)
-                    if not operation.of and values[operation.name] != len(self.data) - operation.preceding:
+                    # A number of 64 bits is a text.
+                    number = int(values[operation.name])
+                    if not operation.of and number != len(self.data) - operation.preceding:
                         raise RefusedError(path, start, "the message has another length")
-                    if values[operation.name] < (-1 if operation.nullable else 0):
+                    if number < (-1 if operation.nullable else 0):
                         raise RefusedError(path, start, "the number is negative")
                 case _:
                     values[operation.name] = self._row(operation, values, path)
@@ -216,7 +218,9 @@ class Reader:
             case Text():
                 return self._text(path)
             case Bytes():
-                size = operation.size or (values[operation.count] if operation.count else len(self.data) - self.offset)
+                size = operation.size or len(self.data) - self.offset
+                if operation.count:
+                    size = int(values[operation.count])
                 if size == -1:
                     return None
                 data = self._take(size, path)

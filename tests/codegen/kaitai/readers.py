@@ -19,8 +19,11 @@ from codegen.emit.kaitai import description_name, parameters
 from codegen.lowering.operations import Choose, Conditional, Group, Integer, Operation, Operations, Repeat
 from codegen.lowering.rows import lower
 from codegen.model.layouts import Message
+from codegen.model.model import Protocol
 from codegen.model.names import class_name, snake_case
-from codegen.model.versions import View
+from codegen.model.versions import View, views
+from codegen.vectors.codec import awaited
+from codegen.vectors.command import vectors
 from tests.conftest import ROOT
 from tests.documents import example
 
@@ -58,6 +61,18 @@ class Sent(NamedTuple):
             list(fact.values).index(self.facts[fact.name]) if fact.values else bool(self.facts.get(fact.name))
             for fact in parameters(self.view)
         ]
+
+
+def of_vectors(protocols: Iterable[Protocol]) -> Iterator[Sent]:
+    """The vectors of every version."""
+    for protocol in protocols:
+        for shown in views(protocol):
+            messages = {message.name: message for message in shown.messages}
+            for vector in vectors(shown):
+                message = messages.get(vector.get("message", ""))
+                facts = awaited(shown, message) | vector.get("session", {})
+                data = bytes.fromhex(vector["bytes"])
+                yield Sent(shown, vector.get("from", "server"), facts, data, message, vector.get("fields"))
 
 
 def node(*arguments: object, text: str = "") -> str:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codegen.__main__ import main
-from codegen.model.model import Protocol
 from codegen.model.reader import load, load_project
 from codegen.model.versions import view, views
 from codegen.vectors.captured import messages_of
 from codegen.vectors.codec import Reader, awaited
-from codegen.vectors.command import vectors
 from codegen.vectors.conversations import CONVERSATIONS, connections
 from tests.codegen.kaitai.readers import (
     NEEDS_NODE,
@@ -25,6 +23,7 @@ from tests.codegen.kaitai.readers import (
     compile_all,
     expected,
     node,
+    of_vectors,
     read_in_javascript,
     read_in_python,
 )
@@ -45,17 +44,6 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["ksy", str(path / "ksy")]) == 0
     compile_all(path / "ksy", path, "python", "javascript")
     return path
-
-
-def of_vectors(protocols: Iterable[Protocol]) -> Iterator[Sent]:
-    for protocol in protocols:
-        for shown in views(protocol):
-            messages = {message.name: message for message in shown.messages}
-            for vector in vectors(shown):
-                message = messages.get(vector.get("message", ""))
-                facts = awaited(shown, message) | vector.get("session", {})
-                data = bytes.fromhex(vector["bytes"])
-                yield Sent(shown, vector.get("from", "server"), facts, data, message, vector.get("fields"))
 
 
 def of_captures(paths: list[Path]) -> Iterator[Sent]:
