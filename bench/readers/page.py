@@ -40,7 +40,7 @@ def measured_text(answers: Sequence[Mapping[str, Any]]) -> str:
             rows.append([answer["reader"], answer["version"], format_.capitalize(), *cells, f"{filters:,}"])
             faults += [f"- {answer['reader']}, {format_.capitalize()}: {fault}." for fault in _faults(results)]
     head = ["reader", "version", "format", *FEATURES.values(), "filters"]
-    return "\n".join([f"Run on {date.today():%-d %B %Y}.", "", table(head, rows), "", *faults])
+    return "\n".join([f"Run on {date.today():%-d %B %Y}.", "", table(head, rows), "", *dict.fromkeys(faults)])
 
 
 def _cell(results: Sequence[Mapping[str, Any]]) -> str:
