@@ -138,7 +138,7 @@ def _serving(
         ("S3 Tables", "folder", "merge-on-read", 2),
         ("Horizon", "folder", "merge-on-read", 2),
         ("Glue", "folder", "copy-on-write", 2),
-        # pyiceberg, the service of these catalogs, merges no files of version 3.
+        # Other catalogs have services that merge files by pyiceberg, which writes no manifests of version 3.
         *(
             pytest.param(*place, "merge-on-read", 3, marks=pytest.mark.thorough)
             for place in (("Polaris", "store"), ("", "sqlite"), ("", "postgresql"), ("", "glue"))
