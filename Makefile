@@ -43,7 +43,7 @@ $(READY): pyproject.toml $(LOCK) $(NATIVE)
 	@touch $@
 
 # What runs servers and Spark, or checks code that does: 600 MB more, with a Java for machines that have none.
-SPARK_EXTRAS := dev,server,replicate,connect
+SPARK_EXTRAS := dev,server,replicate,connect,lineage
 
 $(SPARK_READY): $(READY)
 	$(PIP_INSTALL) -e '.[$(SPARK_EXTRAS),pipelines]'
@@ -299,7 +299,7 @@ SHIPPED := build/shipped.txt
 $(SHIPPED): pyproject.toml .ci/lock.txt $(TOOLS_READY)
 	$(TOOLS)/bin/uv pip compile --quiet --python-version 3.11 --no-annotate --no-header -c .ci/lock.txt \
 	  --no-emit-package logicalrep-native \
-	  $(addprefix --extra ,replicate pipelines connect glue server) pyproject.toml -o $@
+	  $(addprefix --extra ,replicate pipelines connect glue lineage server) pyproject.toml -o $@
 
 sbom: $(SHIPPED) ## Write dist/logicalrep.cdx.json: what an installation with all extras for users consists of (CycloneDX)
 	mkdir -p dist

@@ -47,7 +47,7 @@ FOREIGN = {
     "captures": set(),
     "options": set(),
     "postgres": {"psycopg", "pyarrow"},
-    "observe": {"prometheus_client", "rich"},
+    "observe": {"openlineage", "prometheus_client", "rich"},
     "spark": {"deltalake", "numpy", "prometheus_client", "psycopg", "pyarrow", "pyspark"},
     "pipeline": {
         "deltalake",

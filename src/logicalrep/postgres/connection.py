@@ -166,6 +166,16 @@ class ConnectionSettings:
         return f"{effective.get('host') or effective.get('hostaddr', '')}:{effective.get('port', '')}"
 
     @property
+    def database(self) -> str:
+        """The name of the database, by default the user's.
+
+        Example:
+            >>> ConnectionSettings("host=db.example.org dbname=shop").database
+            'shop'
+        """
+        return self._effective.get("dbname") or self._effective.get("user", "")
+
+    @property
     def each_server(self) -> list[Self]:
         """Copies of the settings for each of the servers, whatever its role.
 

@@ -129,7 +129,7 @@ def test_only_iceberg_tables_have_a_version() -> None:
 
 def test_every_kind_of_option_has_wrong_values_above() -> None:
     assert OPTIONS.keys() - WRONG.keys() == {
-        "publication", "slot", "config", "call_on_stop", "call_on_schema_change"
+        "publication", "slot", "config", "call_on_stop", "call_on_schema_change", "lineage"
     }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from logicalrep.options import kinds
+from logicalrep.options.extras import find_missing, installing
 from logicalrep.options.kinds import Option, OptionError, OptionTexts, option, read_value
 from logicalrep.pipeline.limits import LEAST_MEMORY, Limits
 from logicalrep.pipeline.schema.table_formats import FORMATS, FormatName
@@ -247,6 +248,14 @@ class ReplicateOptions:
         default="no call",
         metavar="COMMAND|URL",
     )
+    lineage: str | None = option(
+        kinds.text,
+        "The URL of a receiver of OpenLineage events, such as `http://marquez:5000`: the start and the end of the run, "
+        "and in between its tables with their columns and loaded rows. It needs the extra `lineage`; "
+        "`OPENLINEAGE_API_KEY` of the environment is sent too. An event that cannot be sent is a line of the log.",
+        default="no events",
+        metavar="URL",
+    )
 
     def __post_init__(self) -> None:
         for name, own_option in OPTIONS.items():
@@ -264,6 +273,8 @@ class ReplicateOptions:
             raise OptionError(
                 "option 'upkeep' is none, which is for a catalog whose service does the upkeep: 'catalog' names none"
             )
+        if self.lineage is not None and find_missing(("openlineage.client",)) is not None:
+            raise OptionError(f"option 'lineage' needs the client of OpenLineage: {installing('lineage')}")
         if both := sorted({*self.tables} & {*self.exclude_tables}):
             raise OptionError(f"options 'tables' and 'exclude_tables' both name {', '.join(both)}: remove it from one")
 

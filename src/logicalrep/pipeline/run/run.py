@@ -27,6 +27,7 @@ from logicalrep.observe.events import (
     WarningIssued,
 )
 from logicalrep.observe.health import health, readiness
+from logicalrep.observe.lineage import Lineage, LineageNames, StoredColumns
 from logicalrep.observe.logged import LogObserver
 from logicalrep.observe.observer import Observer, Observers, passing
 from logicalrep.options.arguments import takes
@@ -122,9 +123,12 @@ def replicate_with(
     with ExitStack() as stack:
         commands = {CallsOnStop: settings.call_on_stop, CallsOnSchemaChange: settings.call_on_schema_change}
         calls = [kind(to, settings.to) for kind, to in commands.items() if to is not None]
-        observer = Observers(observer, LogObserver(), observed, *calls)
+        lineage = None if settings.lineage is None else _lineage(settings, settings.lineage)
+        observer = Observers(observer, LogObserver(), observed, *calls, *filter(None, [lineage]))
         for call in calls:
             stack.enter_context(call.calling())
+        if lineage is not None:
+            stack.enter_context(lineage.sending())
         try:
             if engine is None:
                 choice = choose_engine(settings.engine)
@@ -144,6 +148,22 @@ def replicate_with(
                 return
             observer.on_event(RunEnded(error, isinstance(error, PausedError)))
             raise
+
+
+def _lineage(settings: ReplicateSettings, url: str) -> Lineage:
+    storage = Storage(settings.to, settings.storage_options or {})
+
+    def describe(name: str) -> StoredColumns | None:
+        folder = State.read(storage).tables[name].folder
+        stored = table_format(storage, settings.format, settings.table_catalog).open(folder)
+        return (
+            None
+            if stored is None
+            else StoredColumns(folder, {field.name: str(field.type) for field in stored.table.stored})
+        )
+
+    connection = settings.connection
+    return Lineage(url, LineageNames(connection.server, connection.database, settings.to), describe)
 
 
 def _serve(
