@@ -78,7 +78,7 @@ def compare(connection: Any, table: PublishedTable, rows: Sequence[Row]) -> Verd
     stored = Counter(tuple(row.get(name) for name in table.types) for row in rows)
     # Most texts are the server's own: PostgreSQL reads only the rows that differ from these.
     missing = truth - stored
-    read_rows = Counter(_read(connection, values, list(table.types.values())) for values in (stored - truth).elements())
+    read_rows = Counter(_read(connection, [*(stored - truth).elements()], [*table.types.values()]))
     surplus, missing = read_rows - missing, missing - read_rows
     if not missing and not surplus:
         return Verdict("right", rows=truth.total())
@@ -86,16 +86,27 @@ def compare(connection: Any, table: PublishedTable, rows: Sequence[Row]) -> Verd
     return Verdict("wrong", difference, truth.total())
 
 
-def _read(connection: Any, values: _Values, types: Sequence[str]) -> _Values:
-    """Return the texts that the server shows for the texts of a row."""
-    expressions = [_expression(sql.SQL(f"%s::text::{type_}"), type_) for type_ in types]
+def _read(connection: Any, rows: Sequence[_Values], types: Sequence[str]) -> list[_Values]:
+    """Return the texts that the server shows for the texts of rows, in any order."""
+    if not rows:
+        return []
+    names = [f"c{number}" for number in range(len(types))]
+    expressions = [_expression(sql.SQL(f"{name}::{type_}"), type_) for name, type_ in zip(names, types, strict=True)]
+    arrays = sql.SQL(", ").join([sql.SQL("%s::text[]")] * len(names))
+    query = sql.SQL("SELECT {} FROM unnest({}) AS texts({})").format(
+        sql.SQL(", ").join(expressions), arrays, sql.SQL(", ".join(names))
+    )
     try:
-        row: _Values = connection.execute(sql.SQL("SELECT ") + sql.SQL(", ").join(expressions), values).fetchone()
+        read_rows: list[_Values] = connection.execute(query, [*map(list, zip(*rows, strict=True))]).fetchall()
     except psycopg.DataError:
-        if len(values) == 1:
-            return values
-        return tuple(_read(connection, (text,), (type_,))[0] for text, type_ in zip(values, types, strict=True))
-    return row
+        if len(rows) > 1:
+            half = len(rows) // 2
+            return _read(connection, rows[:half], types) + _read(connection, rows[half:], types)
+        if len(types) == 1:
+            return [*rows]
+        cells = [_read(connection, [(text,)], [type_])[0][0] for text, type_ in zip(rows[0], types, strict=True)]
+        return [tuple(cells)]
+    return read_rows
 
 
 def _expression(value: sql.Composable, type_: str) -> sql.Composable:
