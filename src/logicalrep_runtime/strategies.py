@@ -30,7 +30,7 @@ def messages(
 
     Raises ValueError if there is none.
     """
-    source = _Source(protocol, version, module, encoding, facts)
+    source = _StrategySource(protocol, version, module, encoding, facts)
     strategies = [
         source.message(layout, sender)
         for layout in protocol.messages
@@ -54,7 +54,7 @@ def instances(
     Raises TypeError for a class that is no message or part, and for an unknown fact; EncodingError for an unknown
     encoding.
     """
-    source = _Source(protocol, version, module, encoding, facts)
+    source = _StrategySource(protocol, version, module, encoding, facts)
     layouts = {layout.class_name: layout.operations for layout in protocol.messages if layout.since <= version}
     for name, part in protocol.parts.items():
         layouts[name] = part.operations
@@ -65,7 +65,7 @@ def instances(
     return source.instance(class_, operations)
 
 
-class _Source:
+class _StrategySource:
     def __init__(
         self, protocol: ProtocolLayout, version: int, module: ModuleType, encoding: str, facts: Mapping[str, Any]
     ) -> None:
@@ -97,8 +97,8 @@ class _Source:
         for operation in of_version(operations, self.version):
             if isinstance(operation, Repeat) and isinstance(operation.body, Choose):
                 cells = st.lists(self._choice(self.protocol.parts[operation.body.part]), max_size=_MOST_ITEMS)
-                others = st.fixed_dictionaries(attributes)
-                return st.builds(lambda cells, others: class_.of(*cells, **others), cells, others)
+                remaining = st.fixed_dictionaries(attributes)
+                return st.builds(lambda cells, remaining: class_.of(*cells, **remaining), cells, remaining)
         groups = self._optional(class_, operations)
         return st.builds(
             lambda own, *groups: class_(**_joined(own, groups)), st.fixed_dictionaries(attributes), *groups
