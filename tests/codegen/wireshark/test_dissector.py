@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.codegen.weather import write_files
 from tests.codegen.wireshark.capturing import NEEDS_TSHARK, dissected, pcap, tshark
 from tests.conftest import ROOT
 from tests.documents import example
-from tests.protocol.captured import selected
+from tests.protocol.captured import collected, selected
 
 pytestmark = NEEDS_TSHARK
 
@@ -127,32 +128,53 @@ def test_tshark_marks_what_vectors_refuse(dissector: Path) -> None:
     assert len(pairs) > 150
 
 
-@pytest.mark.parametrize(
-    "workloads", [("stream", "twophase", "types"), pytest.param((), marks=pytest.mark.thorough, id="all")]
-)
-def test_tshark_shows_recorded_sessions_as_we_read_them(dissector: Path, workloads: tuple[str, ...]) -> None:
-    """Each session is a connection. tshark reads the capture twice, as Wireshark shows packets in any order."""
-    connections: list[list[tuple[str, bytes]]] = []
-    messages: list[dict[str, Any] | None] = []
-    for path in selected():
-        if workloads and (path.parts[-3] != "pg18" or path.parts[-2] not in workloads):
-            continue
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            header = json.loads(next(lines))
-            if header.get("format") != "pgoutput-capture/1" or header["client_encoding"] != "UTF8":
-                continue
-            parallel = header["options"].get("streaming") == "parallel"
-            packets = [replication(header["proto_version"], parallel=parallel)]
-            messages.append(None)
-            for _, data, shown_version, facts in messages_of(LOGICALREP, views(LOGICALREP), header, lines):
-                packets.append(logged(data))
-                messages.append(Reader(shown_version, data, facts).message()[1])
-            connections.append(packets)
-    layers = dissected(dissector, pcap(*connections), "-2")
-    for frame, fields in zip(layers, messages, strict=True):
-        if fields is not None:
-            assert shown(frame["logicalrep"]) == expected(fields)
-    assert len(messages) > (10_000 if not workloads else 500)
+def _batches(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while batch := list(islice(items, size)):
+        yield batch
+
+
+def _paths() -> list[pytest.ParameterSet]:
+    """A few sessions, and those of each server as thorough tests."""
+    few = [
+        path for path in selected() if path.parts[-3] == "pg18" and path.parts[-2] in ("stream", "twophase", "types")
+    ]
+    servers = sorted({path.parts[-3] for path in collected()})
+    return [
+        pytest.param(few, id="few"),
+        *(
+            pytest.param(
+                [path for path in collected() if path.parts[-3] == server], id=server, marks=pytest.mark.thorough
+            )
+            for server in servers
+        ),
+    ]
+
+
+@pytest.mark.parametrize("paths", _paths())
+def test_tshark_shows_recorded_sessions_as_we_read_them(dissector: Path, paths: list[Path]) -> None:
+    """Each session is a connection. tshark reads captures of a few sessions, and twice, as Wireshark shows packets in
+    any order."""
+    count = 0
+    for sessions in _batches(filter(None, map(_session, paths)), 15):
+        sent = [message for _, messages in sessions for message in (None, *messages)]
+        packets = [[start, *(logged(data) for _, data, *_ in messages)] for start, messages in sessions]
+        layers = dissected(dissector, pcap(*packets), "-2")
+        for frame, message in zip(layers, sent, strict=True):
+            if message is not None:
+                _, data, shown_version, facts = message
+                assert shown(frame["logicalrep"]) == expected(Reader(shown_version, data, facts).message()[1])
+        count += len(sent)
+    assert count > 500
+
+
+def _session(path: Path) -> tuple[tuple[str, bytes], list[Any]] | None:
+    """The packet that starts the replication of a capture, and the messages; None for other files and encodings."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        header = json.loads(next(lines))
+        if header.get("format") != "pgoutput-capture/1" or header["client_encoding"] != "UTF8":
+            return None
+        start = replication(header["proto_version"], parallel=header["options"].get("streaming") == "parallel")
+        return start, list(messages_of(LOGICALREP, views(LOGICALREP), header, lines))
 
 
 def test_messages_of_both_sides_around_the_plugins_are_shown(dissector: Path) -> None:
