@@ -82,8 +82,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def descriptions(protocols: Iterable[Protocol]) -> dict[str, str]:
-    """Return a file by name for each version, and each sender with messages. Raises SpecError if a row has no
-    description."""
+    """Return a file by name for each version's senders. Raises SpecError if a row has no description."""
     return {
         f"{name}.ksy": text
         for protocol in protocols

@@ -51,7 +51,10 @@ def mistakes(source: Any) -> list[str]:
 def test_every_mistake_is_reported_at_once_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "shop.yaml"
     path.write_text(MISTAKES)
-    keys = "unrepresentable, numeric, deletes, history, append, write_mode, format_version, optional, key, left_out, partition_by, masked"
+    keys = (
+        "unrepresentable, numeric, deletes, history, append, write_mode, change_data_feed, format_version, optional, key, "
+        "left_out, partition_by, masked"
+    )
     assert [mistake.removeprefix(f"{path}:") for mistake in mistakes(path)] == [
         f"3: public.orders has no setting 'histroy': it has {keys}; did you mean history?",
         "4: 'deletes' of public.orders is 'sotf': it is hard or soft; did you mean soft?",

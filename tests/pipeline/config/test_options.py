@@ -69,6 +69,7 @@ WRONG: dict[str, list[Any]] = {
     "history": ["on"],
     "append": [0],
     "write_mode": ["copy"],
+    "change_data_feed": [0],
     "origin": ["all"],
     "format": ["hudi"],
     "format_version": [1, 4, "2.5", "three"],

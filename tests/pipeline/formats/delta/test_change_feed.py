@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.setting_changes import change_feed
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -181,3 +182,8 @@ def test_a_column_of_the_feed_is_refused(tmp_path: Path) -> None:
     ]
     with pytest.raises(ReservedColumnError, match="_commit_version"):
         new_log(Storage(str(tmp_path)), replace(spec, relation=replace(spec.relation, columns=tuple(columns))))
+
+
+def test_iceberg_tables_have_no_feed() -> None:
+    with pytest.raises(OptionError, match="change_data_feed"):
+        TableSettings(format="iceberg", change_data_feed=True)
