@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from tests.pipeline.reading import read_delta
-from tests.pipeline.replicating import replicate_once
+from tests.pipeline.reading import load_name, read_delta
+from tests.pipeline.replicating import replicate_for_warnings, replicate_once
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.postgres.servers import Database
 
@@ -95,3 +95,19 @@ def test_the_feed_has_the_net_effect_of_the_changes(db18: Database, tmp_path: Pa
             row["_ordinal"] = row["_change_type"] in ("insert", "update_postimage")
         changes = read_delta(f"{uri}~changes").sort_by([("_commit_version", "ascending"), ("_ordinal", "ascending")])
         assert net_of(feed) == net_of(changes.slice(previous_changes).to_pylist())
+
+
+@pytest.mark.postgres
+def test_the_option_changes_without_a_reload(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    db18.execute("INSERT INTO t VALUES (1, 'a')")
+    replicate_once(db18, tmp_path, format="delta", history=True)
+    load = load_name(tmp_path, "public/t")
+    for is_wanted, text in ((True, "begins with the next"), (False, "ends with the last")):
+        db18.execute(f"UPDATE t SET v = '{text}'")
+        warnings = replicate_for_warnings(db18, tmp_path, format="delta", history=True, change_data_feed=is_wanted)
+        assert warnings == [f"public.t: change_data_feed changed: the feed {text} commit"]
+        assert load_name(tmp_path, "public/t") == load
+        configuration = DeltaTable(f"{tmp_path}/public/t").metadata().configuration
+        assert ("delta.enableChangeDataFeed" in configuration) == is_wanted
+        assert "delta.enableChangeDataFeed" not in DeltaTable(f"{tmp_path}/public/t~history").metadata().configuration
