@@ -1,15 +1,15 @@
-"""A destination and checkpoints as a release writes them, kept so that later releases are tested with them.
+"""Destinations as a release writes them, with their server, kept so that later releases resume them.
 
     python -m tests.compatibility.releases
 
-writes `tests/compatibility/releases/VERSION.tar.gz`, once at each release; nothing writes it again.
+writes `tests/compatibility/releases/VERSION.tar.xz`, once at each release; nothing writes it again.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tarfile
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.requests import pause, request_resync
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.spark import session
 from logicalrep.transactions.table_names import TableName
 from tests.compatibility.server import CHANGES, server
 from tests.pipeline.replicating import replicate_meanwhile
@@ -45,15 +45,22 @@ CONFIG = Config({name: Entry(str(name), settings) for name, settings in _SETTING
 """The settings of tables that have some of their own."""
 
 
+FOLDER = Path("/tmp/logicalrep-release")
+"""The folder of the files: Iceberg's metadata have the paths of their files."""
+DESTINATIONS: dict[str, FormatName] = {"lake": "delta", "iceberg": "iceberg"}
+"""The formats of the destinations; each destination has the slot of its name."""
+
+
 def replicate(database: Database, storage: Path) -> None:
     """Bring all that has committed into the tables of a destination."""
     settings = ReplicateSettings(
         dsn=database.settings,
         to=str(storage),
         publication="p",
-        slot="lake",
+        slot=storage.name,
         once=True,
         config=CONFIG,
+        format=DESTINATIONS[storage.name],
     )
     replicate_with(settings, Observers(), engine=SequentialEngine())
 
@@ -73,17 +80,20 @@ def query(spark: Any, database: Database, name: str, folder: Path) -> list[Any]:
     return rows
 
 
-def write(folder: Path, spark: Any, database: Database) -> None:
-    """Write a destination, and the checkpoints of queries, into a folder, from a server with the tables."""
+def write(folder: Path, database: Database, spark: Any = None) -> None:
+    """Write destinations, and with Spark the checkpoints of queries, into a folder, from a server with the tables."""
+    queries = [] if spark is None else list(QUERIES)
     lake, storage = folder / "lake", Storage(str(folder / "lake"))
-    # The destination makes its slot itself.
+    # A destination makes its slot itself.
     database.execute("SELECT pg_drop_replication_slot('lake')")
-    replicate(database, lake)
+    for name in DESTINATIONS:
+        replicate(database, folder / name)
     database.execute(*CHANGES.split(";\n"))
-    for name in QUERIES:
+    for name in queries:
         assert query(spark, database, name, folder / name)
-    replicate(database, lake)
-    for name in QUERIES:
+    for name in DESTINATIONS:
+        replicate(database, folder / name)
+    for name in queries:
         query(spark, database, name, folder / name)
     resync(database.settings, storage, [TableName("public", "loading")])
     # The load of one table waits for a transaction that has written.
@@ -101,18 +111,19 @@ def write(folder: Path, spark: Any, database: Database) -> None:
 
 def main() -> int:
     """Write the file of this release, which must not be there."""
-    target = RELEASES / f"{version('logicalrep')}.tar.gz"
+    target = RELEASES / f"{version('logicalrep')}.tar.xz"
     if target.exists():
         print(f"{target} is there, and stays as it is", file=sys.stderr)
         return 1
     RELEASES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary:
-        spark = session("local[2]")
-        with server() as database:
-            write(Path(temporary), spark, database)
-        spark.stop()
-        with tarfile.open(target, "x:gz") as tar:
-            tar.add(temporary, arcname=".")
+    FOLDER.mkdir()
+    try:
+        with server(stored_in=FOLDER / "server") as database:
+            write(FOLDER, database)
+        with tarfile.open(target, "x:xz") as tar:
+            tar.add(FOLDER, arcname=".")
+    finally:
+        shutil.rmtree(FOLDER)
     print(f"{target}: {target.stat().st_size:,} bytes")
     return 0
 

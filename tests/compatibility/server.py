@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from logicalrep.postgres.local_server import LocalServer
 from tests.postgres.servers import Database, connect_writer, installation
@@ -55,8 +58,8 @@ DELETE FROM loading WHERE id = 5
 
 
 @contextmanager
-def server() -> Iterator[Database]:
-    """Yield a server with the tables, before their changes, and with the slots."""
+def server(stored_in: Path | None = None) -> Iterator[Database]:
+    """Yield a server with the tables, before their changes, and with the slots; then store its data in a new folder."""
     with LocalServer(installation(18), autovacuum="off", fsync="off") as local:
         database = Database(local, "postgres", 18, connect_writer(local.dsn))
         database.execute(*SETUP.split(";\n"))
@@ -64,3 +67,29 @@ def server() -> Iterator[Database]:
             database.execute(f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')")
         yield database
         database.connection.close()
+        if stored_in is not None:
+            local.stop()
+            shutil.copytree(local.data, stored_in)
+
+
+@contextmanager
+def stored_server(data: Path) -> Iterator[Database]:
+    """Yield a server with a copy of stored data."""
+    local = LocalServer(installation(18), autovacuum="off", fsync="off")
+    try:
+        local.create()
+        configuration = (local.data / "postgresql.conf").read_bytes()
+        owner = local.data.stat()
+        shutil.rmtree(local.data)
+        shutil.copytree(data, local.data)
+        (local.data / "postgresql.conf").write_bytes(configuration)
+        for path in (local.data, *local.data.rglob("*")):
+            os.chown(path, owner.st_uid, owner.st_gid)
+        local.data.chmod(0o700)
+        local.start()
+        database = Database(local, "postgres", 18, connect_writer(local.dsn))
+        yield database
+        database.connection.close()
+    finally:
+        local.stop("immediate")
+        shutil.rmtree(local.folder)

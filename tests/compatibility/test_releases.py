@@ -1,9 +1,13 @@
-"""A destination and checkpoints that the code has written are read and resumed."""
+"""Destinations that releases and this code have written, and checkpoints of this code, are read and resumed."""
 
 from __future__ import annotations
 
+import fcntl
+import shutil
+import tarfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +18,51 @@ from logicalrep.pipeline.operate.status import query_status
 from logicalrep.pipeline.state.requests import PausedError, resume
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from tests.compatibility.releases import QUERIES, query, replicate, write
-from tests.compatibility.server import LATER, server
+from logicalrep.reader import read
+from tests.compatibility.releases import FOLDER, QUERIES, RELEASES, query, replicate, write
+from tests.compatibility.server import LATER, server, stored_server
 from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database
 
-# Nothing is released yet, so nobody has a destination of an earlier release.
 pytestmark = [pytest.mark.postgres, pytest.mark.thorough]
 
 TABLES = [f"public.{name}" for name in ("plain", "whole", "parted", "toasted", "loading")]
 
 
-@pytest.fixture
-def release(tmp_path: Path) -> Path:
-    """Return the folder for the files that the code writes."""
-    return tmp_path
+VERSIONS = ["this code", *sorted(path.name.removesuffix(".tar.xz") for path in RELEASES.glob("*.tar.xz"))]
 
 
 @pytest.fixture
-def database(release: Path, spark: Any) -> Iterator[Database]:
+def release() -> Iterator[Path]:
+    """Yield the folder for the files of a release; one test at a time uses it."""
+    with open(f"{FOLDER}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        FOLDER.mkdir()
+        yield FOLDER
+        shutil.rmtree(FOLDER)
+
+
+@pytest.fixture(params=VERSIONS)
+def database(request: pytest.FixtureRequest, release: Path) -> Iterator[Database]:
     """Yield the server of the files, with changes that the files have, and later changes that they lack."""
+    with ExitStack() as stack:
+        if request.param == "this code":
+            database = stack.enter_context(server())
+            write(release, database)
+        else:
+            with tarfile.open(RELEASES / f"{request.param}.tar.xz") as tar:
+                tar.extractall(release, filter="data")
+            database = stack.enter_context(stored_server(release / "server"))
+        database.execute(*LATER.split(";\n"))
+        yield database
+
+
+@pytest.fixture
+def database_of_queries(release: Path, spark: Any) -> Iterator[Database]:
+    """Yield the server of queries' checkpoints that this code has written, with later changes."""
     with server() as database:
-        write(release, spark, database)
+        write(release, database, spark)
         database.execute(*LATER.split(";\n"))
         yield database
 
@@ -75,9 +102,23 @@ def test_a_destination_of_a_release_resumes(release: Path, database: Database) -
     assert sorted((row["id"], row["day_text"]) for row in texts) == [(1, None), (2, None), (3, "-infinity")]
 
 
+def test_an_iceberg_destination_of_a_release_resumes(release: Path, database: Database) -> None:
+    lake = release / "iceberg"
+    old_state = State.read(Storage(str(lake)))
+    replicate(database, lake)
+    new_state = State.read(Storage(str(lake)))
+    assert {name: table.load for name, table in new_state.tables.items()} == {
+        name: table.load for name, table in old_state.tables.items()
+    }
+    assert new_state.lsn > old_state.lsn
+    for name in TABLES:
+        rows = read(lake, name).arrow().to_pylist()
+        assert Counter(tuple(row.values()) for row in rows) == Counter(database.rows(f"SELECT * FROM {name}"))
+
+
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_query_continues(spark: Any, release: Path, database: Database, name: str) -> None:
-    rows = query(spark, database, name, release / name)
+def test_a_query_continues(spark: Any, release: Path, database_of_queries: Database, name: str) -> None:
+    rows = query(spark, database_of_queries, name, release / name)
     if name == "typed":
         assert Counter(row._change_type for row in rows) == Counter({"insert": 1, "update_postimage": 44})
         assert next(row.v for row in rows if row.id == 1000) == "later"
