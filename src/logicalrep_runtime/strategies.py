@@ -97,8 +97,8 @@ class _StrategySource:
         for operation in of_version(operations, self.version):
             if isinstance(operation, Repeat) and isinstance(operation.body, Choose):
                 cells = st.lists(self._choice(self.protocol.parts[operation.body.part]), max_size=_MOST_ITEMS)
-                remaining = st.fixed_dictionaries(attributes)
-                return st.builds(lambda cells, remaining: class_.of(*cells, **remaining), cells, remaining)
+                own_values = st.fixed_dictionaries(attributes)
+                return st.builds(lambda cells, own_values: class_.of(*cells, **own_values), cells, own_values)
         groups = self._optional(class_, operations)
         return st.builds(
             lambda own, *groups: class_(**_joined(own, groups)), st.fixed_dictionaries(attributes), *groups

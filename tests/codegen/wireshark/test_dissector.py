@@ -134,7 +134,7 @@ def _batches(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
 
 
 def _paths() -> list[pytest.ParameterSet]:
-    """A few sessions, and those of each server as thorough tests."""
+    """A few sessions, and all sessions of each server as thorough tests."""
     few = [
         path for path in selected() if path.parts[-3] == "pg18" and path.parts[-2] in ("stream", "twophase", "types")
     ]
