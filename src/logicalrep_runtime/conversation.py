@@ -242,7 +242,7 @@ class FramedConversation(Conversation[_AnyMessage]):
         }
 
     def _read_run(self, sender: Sender) -> bool:
-        """Read the next messages natively, up to a message that may change the state. Return whether there are any."""
+        """Read messages natively, up to the first that may change the state. Return whether there are any."""
         state = (self.version, sender, self.block, *self._facts.values())
         run = self._runs.get(state) or self._run(sender, state)
         if run.read is None or not run.tags:
