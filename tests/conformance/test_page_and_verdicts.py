@@ -55,7 +55,7 @@ def test_the_readme_says_what_the_page_says() -> None:
         assert spark == local
 
 
-@pytest.mark.parametrize("part", ["schema", "types"])
+@pytest.mark.parametrize("part", ["schema", "types", "kills"])
 def test_the_page_has_logicalrep_right_after_schema_changes_and_kills(part: str) -> None:
     tables = _tables("docs/conformance.md", "| tool ", f"<!-- measured: {part} -->")
     assert len(tables) == len(TOOLS)
