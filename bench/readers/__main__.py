@@ -68,7 +68,7 @@ def _install() -> None:
     ready = _VENV / "requirements.txt"
     if ready.exists() and ready.read_bytes() == _REQUIREMENTS.read_bytes():
         return
-    subprocess.run([sys.executable, "-m", "venv", _VENV], check=True)
+    subprocess.run([sys.executable, "-P", "-m", "venv", _VENV], check=True)
     pip = [_VENV / "bin/pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "-r", _REQUIREMENTS], check=True)
     shutil.copyfile(_REQUIREMENTS, ready)
