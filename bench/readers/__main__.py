@@ -22,9 +22,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.peers.server import PortServer
 from bench.readers.lake import make_tables
 from bench.readers.page import write_page
+from conformance.server import PortServer
 from logicalrep.postgres.local_server import find_installation
 
 _ROOT = Path(__file__).parents[2]
@@ -32,6 +32,8 @@ _FOLDER = _ROOT / "build/readers"
 _VENV = _FOLDER / ".venv"
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _PROGRAMS = Path(__file__).with_name("programs")
+_LONGEST = 900
+"""The seconds of a reader's program."""
 READERS = sorted(path.stem.removesuffix("_reader") for path in _PROGRAMS.glob("*_reader.py"))
 
 
@@ -89,9 +91,20 @@ def _answer(name: str, request: Path) -> dict[str, Any]:
     answer.unlink(missing_ok=True)
     # The reader of the project runs where the project is installed.
     python = sys.executable if name == "logicalrep" else _VENV / "bin/python"
-    program = [python, "-m", f"bench.readers.programs.{name}_reader", request, answer]
-    subprocess.run(program, env={**os.environ, "PYTHONPATH": str(_ROOT), "TZ": "UTC"}, cwd=_ROOT, check=True)
-    return _last_answer(name, request)
+    program = [python, "-P", "-m", f"bench.readers.programs.{name}_reader", request, answer]
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "TZ": "UTC"}
+    ended = ""
+    try:
+        done = subprocess.run(program, env=environment, cwd=_ROOT, check=False, timeout=_LONGEST)
+        if done.returncode:
+            ended = f"ended with the code {done.returncode} before it had read all tables"
+    except subprocess.TimeoutExpired:
+        ended = f"was ended after {_LONGEST} seconds, before it had read all tables"
+    content = _last_answer(name, request) if answer.exists() else {"reader": name, "version": "", "results": []}
+    if ended:
+        content["ended"] = ended
+        answer.write_text(json.dumps(content), "utf-8")
+    return content
 
 
 def _last_answer(name: str, request: Path) -> dict[str, Any]:

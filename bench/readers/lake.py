@@ -118,7 +118,7 @@ class _Lake:
     """A destination."""
 
     folder: Path
-    options: Mapping[str, str]
+    options: Mapping[str, Any]
 
 
 def make_tables(dsn: str, folder: Path) -> list[Table]:
@@ -128,6 +128,7 @@ def make_tables(dsn: str, folder: Path) -> list[Table]:
         for format_ in ("delta", "iceberg")
         for mode in ("copy-on-write", "merge-on-read")
     ]
+    newest = _Lake(folder / "iceberg-3", {"format": "iceberg", "write_mode": "merge-on-read", "format_version": 3})
     with psycopg.connect(dsn, autocommit=True, options="-c search_path=public -c TimeZone=UTC") as connection:
         connection.execute(_SETUP)
         texts = {name: values for name, values in _texts(connection).items() if values}
@@ -138,11 +139,11 @@ def make_tables(dsn: str, folder: Path) -> list[Table]:
         for number in range(_FILES):
             for table, names in columns.items():
                 _insert(connection, table, names, texts, number)
-            _replicate(dsn, lakes)
+            _replicate(dsn, [*lakes, newest])
         past = list(_versions(lakes[1::2], "changed", "past", is_last=False))
         _change(connection)
-        _replicate(dsn, lakes)
-    _verify(dsn, lakes)
+        _replicate(dsn, [*lakes, newest])
+    _verify(dsn, [*lakes, newest])
     copied, marked = lakes[::2], lakes[1::2]
     return [
         *_versions(copied, "types", "types"),
@@ -150,6 +151,8 @@ def make_tables(dsn: str, folder: Path) -> list[Table]:
         *_versions(marked, "changed", "marked"),
         *chain.from_iterable(_versions(copied, name, "partitions") for name in _PARTITIONS),
         *past,
+        *_versions([newest], "types", "version 3"),
+        *_versions([newest], "changed", "version 3"),
     ]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from bench.pages import table
+from bench.pages import table, write_part
 
 PAGE = Path(__file__).parents[2] / "docs/reference/readers.md"
 FEATURES: Mapping[str, str] = {
@@ -17,16 +16,14 @@ FEATURES: Mapping[str, str] = {
     "marked": "merge-on-read",
     "partitions": "partitions",
     "past": "old version",
+    "version 3": "Iceberg version 3",
 }
 """The columns of the page by the features of tables."""
-_BEGIN, _END = "<!-- measured: readers -->\n", "<!-- end -->\n"
 
 
 def write_page(answers: Sequence[Mapping[str, Any]]) -> None:
     """Replace the measured part of the page."""
-    text = f"{_BEGIN}\n{measured_text(answers)}\n\n{_END}"
-    page = PAGE.read_text("utf-8")
-    PAGE.write_text(re.sub(rf"{_BEGIN}.*?{_END}", lambda _: text, page, count=1, flags=re.DOTALL), "utf-8")
+    write_part(PAGE, "readers", measured_text(answers))
 
 
 def measured_text(answers: Sequence[Mapping[str, Any]]) -> str:
@@ -39,6 +36,8 @@ def measured_text(answers: Sequence[Mapping[str, Any]]) -> str:
             filters = sum(result["filters"] for result in results)
             rows.append([answer["reader"], answer["version"], format_.capitalize(), *cells, f"{filters:,}"])
             faults += [f"- {answer['reader']}, {format_.capitalize()}: {fault}." for fault in _faults(results)]
+        if answer.get("ended"):
+            faults.append(f"- {answer['reader']}: the program {answer['ended']}.")
     head = ["reader", "version", "format", *FEATURES.values(), "filters"]
     return "\n".join([f"Run on {date.today():%-d %B %Y}.", "", table(head, rows), "", *dict.fromkeys(faults)])
 

@@ -19,7 +19,7 @@ _OPERATORS = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, ">=": pc.greater_
 
 class OwnReader(ExpressionReader):
     name, version = "`logicalrep.read`", installed_version("logicalrep")
-    features = ("types", "changed", "marked", "partitions")
+    features = ("types", "changed", "marked", "partitions", "version 3")
 
     def open(self, table: Table) -> Any:
         path = Path(table.uri)
