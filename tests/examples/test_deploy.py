@@ -78,20 +78,15 @@ def test_kubernetes_runs_one_process_with_probes() -> None:
     assert container["image"] in (DEPLOY / "Containerfile").read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ["airflow_dag.py", "dagster_assets.py"])
-def test_an_orchestrator_calls_existing_commands(name: str) -> None:
-    tree = ast.parse((DEPLOY / name).read_text("utf-8"))
+def test_airflow_calls_existing_commands() -> None:
+    tree = ast.parse((DEPLOY / "airflow_dag.py").read_text("utf-8"))
     place = next(
         ast.literal_eval(node.value)
         for node in tree.body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PLACE"
     )
-    if name.startswith("dagster"):
-        lists = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.List)]
-        commands = [eval(text, {"PLACE": place}) for text in lists if text.startswith("['logicalrep'")]
-    else:
-        texts = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
-        commands = [shlex.split(eval(text, {"PLACE": place})) for text in texts]
+    texts = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    commands = [shlex.split(eval(text, {"PLACE": place})) for text in texts]
     assert [command[1] for command in commands] == ["replicate", "verify"]
     for command in commands:
         assert argument_parser().parse_args(command[1:]).to == "s3://lake/shop"
