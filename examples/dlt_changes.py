@@ -11,10 +11,11 @@ import dlt
 import logicalrep
 
 CHANGE = ("_commit_version", "_ordinal", "_change_type")
+LOADED = dlt.sources.incremental("_commit_version", initial_value=0, primary_key=CHANGE)
 
 
 @dlt.resource(name="order_changes", primary_key=CHANGE, write_disposition="append")
-def order_changes(lake, version=dlt.sources.incremental("_commit_version", initial_value=0, primary_key=CHANGE)):
+def order_changes(lake, version=LOADED):
     """The changes from the last loaded commit on, of which dlt drops the loaded ones."""
     changes = logicalrep.read(lake, "public.orders~changes")
     yield changes.select(where=[("_commit_version", ">=", version.last_value)]).arrow()
