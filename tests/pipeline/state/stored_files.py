@@ -18,7 +18,7 @@ STORED_TABLE_STATE = """{
 STORED_SETTINGS = """{
   "unrepresentable": "text", "numeric": "text", "numeric_columns": {}, "deletes": "soft", "history": true, "append": false, "key": ["id"],
   "masked": {"a": "nulled"}, "left_out": ["b"], "mask_key": "check", "origin": "none",
-  "write_mode": "merge-on-read", "format": "iceberg", "change_data_feed": false, "partition_by": ["day(at)"]
+  "write_mode": "merge-on-read", "format": "iceberg", "format_version": 2, "change_data_feed": false, "partition_by": ["day(at)"]
 }"""
 
 STORED_TABLE = """{

@@ -91,7 +91,7 @@ def test_a_delta_table_has_the_properties_of_the_page(tmp_path: Path) -> None:
     log.write_stopped("why")
     properties = DeltaTable(tmp_path / "public/t").metadata().configuration.keys()
     on_page = keys_of("The Delta tables", "property")
-    assert on_page - properties == {"delta.dataSkippingNumIndexedCols"}
+    assert on_page - properties == {"delta.dataSkippingNumIndexedCols", "delta.enableChangeDataFeed"}
     assert properties - on_page == set()
 
 
