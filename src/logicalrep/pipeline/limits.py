@@ -51,7 +51,7 @@ class Limits:
     """The least seconds between the starts of two batches: each costs milliseconds for each table."""
     costly_batch_seconds: float = 0.3
     """The same for batches that cost much processor time, however few changes they have."""
-    batch_share: int = 8
+    batch_share: int = 16
     """The share of a core that batches may take before the seconds between them grow, as its divisor."""
     backlog_seconds: float = 60.0
     """The most seconds that a batch gathers a backlog."""
@@ -242,8 +242,8 @@ class Limits:
         """Return the least seconds from the start of a batch to the start of the next, for its processor seconds.
 
         Example:
-            >>> Limits().batch_interval(0.03)
-            0.24
+            >>> Limits().batch_interval(0.01)
+            0.16
         """
         return min(max(self.batch_share * processor_seconds, self.batch_seconds), self.costly_batch_seconds)
 
