@@ -51,7 +51,8 @@ def main() -> None:
     if options.write and options.readers and not options.keep:
         parser.error("the page has all readers: name none, or --keep the results of the others")
     _install()
-    folder = options.keep or Path(tempfile.mkdtemp(prefix="logicalrep-readers-"))
+    # Some programs change their folder.
+    folder = options.keep.absolute() if options.keep else Path(tempfile.mkdtemp(prefix="logicalrep-readers-"))
     try:
         request = _request(folder)
         answers = [

@@ -27,13 +27,14 @@ class Condition:
         return " ".join([self.column, self.operator, ", ".join(map(repr, self.values))]).rstrip()
 
 
-def conditions_on(rows: pa.Table, *, is_brief: bool = False) -> list[Condition]:
-    """Return filters on every column but `id`, at values that the rows have; few values if `is_brief`."""
+def conditions_on(rows: pa.Table, *, is_brief: bool = False, is_whole: bool = False) -> list[Condition]:
+    """Return filters on every column but `id`, at values that the rows have: at few if brief, at all if whole."""
     columns = [field for field in rows.schema if field.name != "id"]
-    return [condition for field in columns for condition in _conditions_on(rows, field, is_brief=is_brief)]
+    options = {"is_brief": is_brief, "is_whole": is_whole}
+    return [condition for field in columns for condition in _conditions_on(rows, field, **options)]
 
 
-def _conditions_on(rows: pa.Table, field: pa.Field, *, is_brief: bool) -> Iterator[Condition]:
+def _conditions_on(rows: pa.Table, field: pa.Field, *, is_brief: bool, is_whole: bool) -> Iterator[Condition]:
     yield Condition(field.name, field.type, "IS NULL")
     yield Condition(field.name, field.type, "IS NOT NULL")
     if pa.types.is_nested(field.type):
@@ -41,7 +42,7 @@ def _conditions_on(rows: pa.Table, field: pa.Field, *, is_brief: bool) -> Iterat
     values = _distinct(rows.column(field.name))
     # Many types are stored as text, and floats have the most edges.
     is_brief |= pa.types.is_string(field.type) and field.name != "text"
-    if is_brief or not pa.types.is_floating(field.type):
+    if not is_whole and (is_brief or not pa.types.is_floating(field.type)):
         values = _spread(values, _FEW_VALUES if is_brief else _VALUES)
     for value in values:
         for operator in _FEW_OPERATORS if is_brief else _OPERATORS:
