@@ -97,7 +97,7 @@ class _Repeats:
     """Recognizes events that Debezium sends again after a restart, by the positions that their sources have.
 
     Events come in the order of their transactions' commits, and of their LSNs in a transaction. Several events may have
-    one position: after a restart they come again in their order.
+    one position: Debezium sends such events again in the same order.
     """
 
     def __init__(self) -> None:

@@ -115,11 +115,11 @@ def test_rows_of_integer_keys_are_found_with_their_keys(tmp_path: Path, ids: lis
     (file,) = write_rows(storage, "public/t", spec.stored, pa.table(columns, schema=spec.stored))
     keys = RecentKeys(Limits())
     other_ids = [2**62, -(2**62), 3 - 2**63, 2**63 - 2, 1 - 2**32, 0, 2, -6]
-    for wanted in (ids, [*reversed(ids), *other_ids], other_ids, ids[1:], [None, ids[0]]):
+    for searched_ids in (ids, [*reversed(ids), *other_ids], other_ids, ids[1:], [None, ids[0]]):
         for _ in range(2):
-            rows = keys.find(storage, "public/t", spec, file, pa.array(wanted, pa.int64()))
+            rows = keys.find(storage, "public/t", spec, file, pa.array(searched_ids, pa.int64()))
         assert rows is not None
-        matching_rows = [row for row, id_ in enumerate(ids) if id_ in wanted]
+        matching_rows = [row for row, id_ in enumerate(ids) if id_ in searched_ids]
         assert {*rows.numbers.tolist()} >= {*matching_rows}
         assert (rows.keys is not None) == is_exact
         if rows.keys is not None:

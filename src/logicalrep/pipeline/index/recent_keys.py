@@ -51,13 +51,13 @@ class _Keys:
         if self.least is None:
             first, counts = self._bounds(np.unique(_upper_halves(keys, salt)))
             return IndexedRows(np.sort(self._numbers(first, counts)))
-        wanted = np.unique(keys.drop_null().to_numpy(zero_copy_only=False).astype(np.int64))
+        distinct = np.unique(keys.drop_null().to_numpy(zero_copy_only=False).astype(np.int64))
         last = min(self.least + int(_LOW), _GREATEST)
-        wanted = wanted[np.searchsorted(wanted, self.least) : np.searchsorted(wanted, last, "right")]
-        first, counts = self._bounds(_differences(wanted, self.least))
+        in_range = distinct[np.searchsorted(distinct, self.least) : np.searchsorted(distinct, last, "right")]
+        first, counts = self._bounds(_differences(in_range, self.least))
         numbers = self._numbers(first, counts)
         order = np.argsort(numbers)
-        return IndexedRows(numbers[order], pa.array(np.repeat(wanted, counts)[order]).cast(keys.type))
+        return IndexedRows(numbers[order], pa.array(np.repeat(in_range, counts)[order]).cast(keys.type))
 
     def _bounds(self, halves: _Entries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the first entry with each upper half, and the number of these entries."""

@@ -4,8 +4,8 @@ Fifty histories of three phases take 19 to 37 CPU-seconds with the server's, 0.4
 work on two cores. About half is for loads, as a load opens three sessions; runs that are killed cost the most.
 `make test` has fifty, `make test-all` two hundred and the mutations, and `make soak` as many as there are in SEARCH
 minutes, from SEED on. A third of the tables are Iceberg tables; FORMAT=iceberg makes all of them Iceberg tables,
-FORMAT=iceberg3 of version 3, CATALOG=sqlite registers these in a catalog too, and CATALOG=owner has them in catalogs that
-own tables, each seed in another one.
+FORMAT=iceberg3 of version 3, CATALOG=sqlite registers the Iceberg tables in a catalog too, and CATALOG=owner uses
+catalogs that own tables, another catalog for each seed.
 """
 
 from __future__ import annotations
