@@ -13,10 +13,9 @@ from logicalrep_runtime.errors import LogicalRepError
 
 Mask = Literal["hashed", "nulled"]
 WriteMode = Literal["copy-on-write", "merge-on-read"]
-_FORMAT_VERSION = 2
+_FORMAT_VERSION, _VERSION_WITH_LINEAGE = 2, 3
 _WAYS_OF_STORING = ("write_mode", "change_data_feed", "partition_by", "format_version")
 """The settings that change files, and neither rows nor columns."""
-_VERSION_WITH_LINEAGE = 3
 
 
 class ProtectedColumnError(LogicalRepError, ValueError):
@@ -51,9 +50,7 @@ class KeyNotSentError(LogicalRepError, ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableSettings:
-    """Settings stored with a table; a change reloads it, except of the ways of storing equal rows.
-
-    The ways of storing equal rows are `write_mode`, `change_data_feed`, `partition_by` and `format_version`.
+    """Settings stored with a table; a change reloads it, except of settings that store equal rows in another way.
 
     Raises OptionError for invalid settings.
     """

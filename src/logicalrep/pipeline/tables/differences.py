@@ -54,19 +54,7 @@ class Differences:
         if not copy.stored.table.settings.has_same_rows(settings):
             self.loads.load(table, OTHER_SETTINGS)
             return
-        if copy.stored.table.settings.write_mode != settings.write_mode:
-            self.failures.run(table, partial(self._change_write_mode, table, copy, settings.write_mode))
-        if copy.stored.table.settings.format_version < settings.format_version:
-            self.failures.run(table, partial(self._upgrade, table, copy, settings))
-        is_followed = isinstance(table.phase, Following)
-        if is_followed and copy.stored.table.settings.change_data_feed != settings.change_data_feed:
-            self.failures.run(table, partial(self._change_feed, table, copy, is_wanted=settings.change_data_feed))
-        is_followed = isinstance(table.phase, Following)
-        if is_followed and copy.stored.table.settings.partition_by != settings.partition_by:
-            wanted = server_table.catalog_table.table
-            # The copy gets a new column of the server before it is partitioned by that column.
-            if {rule.number for rule in wanted.partitions} <= {*copy.stored.table.attnums}:
-                self.failures.run(table, partial(self._change_partitions, table, copy, wanted))
+        self._change_storing(table, copy, server_table.catalog_table.table, settings)
         phase, spec = table.phase, copy.stored.table
         if not isinstance(phase, Following):
             return
@@ -99,6 +87,27 @@ class Differences:
         elif position >= phase.next_description[1]:
             table.update(replace(phase, next_description=None))
             self.failures.run(table, partial(self.writer.describe, table, copy, server_table.catalog_table))
+
+    def _change_storing(self, table: Table, copy: Copy, wanted: TableSpec, settings: TableSettings) -> None:
+        """Store equal rows as the settings say, in a commit for each changed setting, until one of them fails."""
+        stored, described = copy.stored.table.settings, copy.stored.table
+        # The copy gets a new column of the server before it is partitioned by that column.
+        can_be_partitioned = {rule.number for rule in wanted.partitions} <= {*described.attnums}
+        changes = (
+            (stored.write_mode != settings.write_mode, partial(self._change_write_mode, mode=settings.write_mode)),
+            (stored.format_version < settings.format_version, partial(self._upgrade, settings=settings)),
+            (
+                stored.change_data_feed != settings.change_data_feed,
+                partial(self._change_feed, is_wanted=settings.change_data_feed),
+            ),
+            (
+                stored.partition_by != settings.partition_by and can_be_partitioned,
+                partial(self._change_partitions, wanted=wanted),
+            ),
+        )
+        for is_due, change in changes:
+            if is_due and isinstance(table.phase, Following):
+                self.failures.run(table, partial(change, table, copy))
 
     def _change_feed(self, table: Table, copy: Copy, *, is_wanted: bool) -> None:
         self.writer.change_all(copy, partial(change_feed, is_wanted=is_wanted))
