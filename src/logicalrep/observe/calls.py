@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from queue import SimpleQueue
+from contextlib import AbstractContextManager, contextmanager
 
+from logicalrep.observe.event_queue import EventQueue
 from logicalrep.observe.events import DestinationFailing, RunEnded, RunEvent, SchemaChanged, TableStopped
 from logicalrep.observe.observer import Observer
 from logicalrep.transactions.logs import logger
@@ -30,24 +29,17 @@ class Calls(Observer):
         """`to`: a shell command, which gets the call's JSON on standard input; or an HTTP URL, which gets a POST."""
         self._to = to
         self._destination = destination
-        self._queue: SimpleQueue[dict[str, str] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="logicalrep-calls", daemon=True)
+        self._queue: EventQueue[dict[str, str]] = EventQueue("logicalrep-calls", self._run)
 
-    @contextmanager
-    def calling(self) -> Iterator[None]:
+    def calling(self) -> AbstractContextManager[None]:
         """Make calls within this context; its end waits up to 20 seconds for the last calls."""
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._queue.put(None)
-            self._thread.join(2 * _CALL_TIMEOUT)
+        return self._queue.handling()
 
     def _call(self, event: str, text: str, **details: str) -> None:
         self._queue.put({"event": event, "destination": self._destination, "text": visible(text), **details})
 
-    def _run(self) -> None:
-        while (content := self._queue.get()) is not None:
+    def _run(self, contents: Iterator[dict[str, str]]) -> None:
+        for content in contents:
             try:
                 self._make_call(json.dumps(content).encode())
             except (OSError, ValueError, subprocess.SubprocessError) as error:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from logicalrep.observe.event_queue import EventQueue
 from logicalrep.observe.events import CheckpointSaved, CopyEnded, RunEnded, RunEvent, RunPrepared, SchemaChanged
 from logicalrep.observe.figures import Standing
 from logicalrep.observe.observer import Observer
@@ -96,29 +95,22 @@ class Lineage(Observer):
         self._columns: dict[str, StoredColumns] = {}
         self._copied: dict[str, int] = {}
         self._followed: set[str] = set()
-        self._queue: SimpleQueue[RunEvent | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="logicalrep-lineage", daemon=True)
+        self._queue: EventQueue[RunEvent] = EventQueue("logicalrep-lineage", self._run)
 
     def on_event(self, event: RunEvent) -> None:
         if isinstance(event, RunPrepared | CheckpointSaved | CopyEnded | SchemaChanged | RunEnded):
             self._queue.put(event)
 
-    @contextmanager
-    def sending(self) -> Iterator[None]:
+    def sending(self) -> AbstractContextManager[None]:
         """Send events within this context; its end waits up to 20 seconds for the last events."""
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._queue.put(None)
-            self._thread.join(4 * _TIMEOUT)
+        return self._queue.handling()
 
-    def _run(self) -> None:
+    def _run(self, events: Iterator[RunEvent]) -> None:
         from openlineage.client.event_v2 import RunState
 
         error: RunEnded | None = None
         has_changed, sent_at = False, 0.0
-        while (event := self._queue.get()) is not None:
+        for event in events:
             match event:
                 case RunPrepared(slot) if not self._slot:
                     self._slot = slot
