@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 _VALUES, _FEW_VALUES = 3, 2
+COMPARISONS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, ">=": operator.ge}
+"""The comparisons of expressions that have Python's operators."""
 _OPERATORS, _FEW_OPERATORS = ("=", "<>", "<", ">="), ("=", ">=")
 
 
@@ -45,8 +48,8 @@ def _conditions_on(rows: pa.Table, field: pa.Field, *, is_brief: bool, is_whole:
     if not is_whole and (is_brief or not pa.types.is_floating(field.type)):
         values = _spread(values, _FEW_VALUES if is_brief else _VALUES)
     for value in values:
-        for operator in _FEW_OPERATORS if is_brief else _OPERATORS:
-            yield Condition(field.name, field.type, operator, (value,))
+        for sign in _FEW_OPERATORS if is_brief else _OPERATORS:
+            yield Condition(field.name, field.type, sign, (value,))
     if values and not is_brief:
         yield Condition(field.name, field.type, "IN", tuple(values[:1] + values[-2:]))
 
@@ -76,4 +79,4 @@ def _spread(values: Sequence[Any], most: int) -> list[Any]:
     return [values[round(number * step)] for number in range(most)]
 
 
-__all__ = ["Condition", "conditions_on"]
+__all__ = ["COMPARISONS", "Condition", "conditions_on"]

@@ -20,6 +20,7 @@ from logicalrep import DecodeError, Decoder, Oid, v1
 from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.versions import PARSE
 from logicalrep_runtime.native import session_table
+from tests.native.allocations import failing_calls
 from tests.native.installed import needs_native
 from tests.native.tables import altered
 from tests.protocol.agreement import VERSIONS
@@ -309,21 +310,10 @@ def test_nothing_is_leaked() -> None:
 
 
 def test_every_allocation_may_fail() -> None:
-    testcapi = pytest.importorskip("_testcapi")
-    if not hasattr(testcapi, "set_nomemory"):
-        pytest.skip("this Python has no allocator for tests")
     module: Any = importlib.import_module("logicalrep_native")
     message_table, failures = _table(), 0
-    for number in range(10_000):
-        error = None
-        testcapi.set_nomemory(number, number + 1)
-        try:
-            module.Decoding(message_table)
-        except MemoryError as raised:
-            error = raised
-        finally:
-            testcapi.remove_mem_hooks()
-        if error is None and number > 0:
+    for number, (_, has_raised) in enumerate(failing_calls(module.Decoding, message_table)):
+        if not has_raised and number > 0:
             break
         failures += 1
     assert failures > 2
@@ -332,15 +322,7 @@ def test_every_allocation_may_fail() -> None:
     decoder: Any = Decoder(4, **arguments)
     for data in messages[:60]:
         state = copy.deepcopy(_state(decoder))
-        for number in range(1000):
-            message = error = None
-            testcapi.set_nomemory(number, number + 1)
-            try:
-                message = decode(decoder, data)
-            except MemoryError as raised:
-                error = raised
-            finally:
-                testcapi.remove_mem_hooks()
+        for message, _ in failing_calls(decode, decoder, data):
             if message is not None:
                 break
             failures += 1

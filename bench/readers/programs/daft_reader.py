@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +10,8 @@ import pyarrow as pa
 from daft.expressions import Expression
 from pyiceberg.table import StaticTable
 
-from bench.readers.conditions import Condition
+from bench.readers.conditions import COMPARISONS, Condition
 from bench.readers.reading import ExpressionReader, Table, run
-
-_OPERATORS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, ">=": operator.ge}
 
 
 class Daft(ExpressionReader):
@@ -45,7 +42,7 @@ def _expression(condition: Condition) -> Expression:
             return column.not_null()
     type_ = daft.DataType.from_arrow_type(condition.type)
     values: Any = [daft.lit(value).cast(type_) for value in condition.values]
-    return column.is_in(values) if condition.operator == "IN" else _OPERATORS[condition.operator](column, values[0])
+    return column.is_in(values) if condition.operator == "IN" else COMPARISONS[condition.operator](column, values[0])
 
 
 if __name__ == "__main__":

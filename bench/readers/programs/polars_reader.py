@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import polars
 import pyarrow as pa
 
-from bench.readers.conditions import Condition
+from bench.readers.conditions import COMPARISONS, Condition
 from bench.readers.reading import ExpressionReader, Table, run
-
-_OPERATORS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, ">=": operator.ge}
 
 
 class Polars(ExpressionReader):
@@ -44,7 +41,7 @@ class Polars(ExpressionReader):
         values = empty["value"]
         if condition.operator == "IN":
             return column.is_in(values.implode())
-        return _OPERATORS[condition.operator](column, polars.lit(values[0], dtype=values.dtype))
+        return COMPARISONS[condition.operator](column, polars.lit(values[0], dtype=values.dtype))
 
 
 if __name__ == "__main__":
