@@ -32,8 +32,7 @@ typedef struct {
 } Entry;
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *table; /* owns all objects; NULL once it is cleared */
+    TABLED_HEAD
     PyTypeObject *class;
     Py_ssize_t block;
     Py_ssize_t described;
@@ -136,8 +135,9 @@ static bool fill_entries(Decoding *self, PyObject *sources)
     return true;
 }
 
-static bool fill(Decoding *self, PyObject *table)
+static bool fill(PyObject *object, PyObject *table)
 {
+    Decoding *self = (Decoding *)object;
     if (!is_tuple(table, 7) || !PyType_Check(PyTuple_GetItem(table, 0)) || !PyUnicode_Check(PyTuple_GetItem(table, 5))) {
         return wrong("parts");
     }
@@ -160,29 +160,7 @@ static bool fill(Decoding *self, PyObject *table)
 
 static PyObject *decoding_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"table", NULL};
-    PyObject *table;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O:Decoding", names, &table)) {
-        return NULL;
-    }
-    Decoding *self = (Decoding *)PyType_GenericAlloc(type, 0);
-    if (self == NULL) {
-        return NULL;
-    }
-    Py_INCREF(table);
-    self->table = table;
-    if (!fill(self, table)) {
-        Py_DECREF(self);
-        return NULL;
-    }
-    return (PyObject *)self;
-}
-
-static int decoding_traverse(Decoding *self, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE((PyObject *)self));
-    Py_VISIT(self->table);
-    return 0;
+    return new_tabled(type, arguments, keywords, "O:Decoding", fill);
 }
 
 static int decoding_clear(Decoding *self)
@@ -192,15 +170,6 @@ static int decoding_clear(Decoding *self)
     self->entries = NULL;
     Py_CLEAR(self->table);
     return 0;
-}
-
-static void decoding_dealloc(Decoding *self)
-{
-    PyTypeObject *type = Py_TYPE((PyObject *)self);
-    PyObject_GC_UnTrack(self);
-    decoding_clear(self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
 }
 
 static PyObject **at(PyObject *object, Py_ssize_t slot)
@@ -369,8 +338,8 @@ PyDoc_STRVAR(decoding_doc, "Decoding(table)\n--\n\n"
 static PyType_Slot slots[] = {
     {Py_tp_doc, (void *)decoding_doc},
     {Py_tp_new, decoding_new},
-    {Py_tp_dealloc, decoding_dealloc},
-    {Py_tp_traverse, decoding_traverse},
+    {Py_tp_dealloc, dealloc_tabled},
+    {Py_tp_traverse, traverse_tabled},
     {Py_tp_clear, decoding_clear},
     {Py_tp_methods, methods},
     {0, NULL},

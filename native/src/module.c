@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <structmember.h>
 
-static bool fill(Reader *self, PyObject *table)
+static bool fill(PyObject *object, PyObject *table)
 {
+    Reader *self = (Reader *)object;
     if (!PyTuple_Check(table) || PyTuple_Size(table) != 2 || !PyTuple_Check(PyTuple_GetItem(table, 1))) {
         PyErr_SetString(PyExc_TypeError, "a table is a pair of its number and its messages");
         return false;
@@ -29,29 +30,7 @@ static bool fill(Reader *self, PyObject *table)
 
 static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"table", NULL};
-    PyObject *table;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O:Reader", names, &table)) {
-        return NULL;
-    }
-    Reader *self = (Reader *)PyType_GenericAlloc(type, 0);
-    if (self == NULL) {
-        return NULL;
-    }
-    Py_INCREF(table);
-    self->table = table;
-    if (!fill(self, table)) {
-        Py_DECREF(self);
-        return NULL;
-    }
-    return (PyObject *)self;
-}
-
-static int reader_traverse(Reader *self, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE((PyObject *)self));
-    Py_VISIT(self->table);
-    return 0;
+    return new_tabled(type, arguments, keywords, "O:Reader", fill);
 }
 
 static int reader_clear(Reader *self)
@@ -62,15 +41,6 @@ static int reader_clear(Reader *self)
     free_messages(self);
     Py_CLEAR(self->table);
     return 0;
-}
-
-static void reader_dealloc(Reader *self)
-{
-    PyTypeObject *type = Py_TYPE((PyObject *)self);
-    PyObject_GC_UnTrack(self);
-    reader_clear(self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
 }
 
 PyObject *read_or_refuse(Reader *reader, const unsigned char *data, Py_ssize_t size, PyObject *encoding,
@@ -92,10 +62,10 @@ PyObject *read_or_refuse(Reader *reader, const unsigned char *data, Py_ssize_t s
     return NULL;
 }
 
-/* Reader has no subclasses, so its instances are those with its own deallocator. */
+/* Reader has no subclasses, so its instances are the objects that its function clears. */
 bool is_reader(PyObject *object)
 {
-    return PyType_GetSlot(Py_TYPE(object), Py_tp_dealloc) == (void *)reader_dealloc;
+    return PyType_GetSlot(Py_TYPE(object), Py_tp_clear) == (void *)reader_clear;
 }
 
 static PyObject *reader_read(Reader *self, PyObject *const *arguments, Py_ssize_t count)
@@ -160,8 +130,8 @@ PyDoc_STRVAR(reader_doc, "Reader(table)\n--\n\n"
 static PyType_Slot reader_slots[] = {
     {Py_tp_doc, (void *)reader_doc},
     {Py_tp_new, reader_new},
-    {Py_tp_dealloc, reader_dealloc},
-    {Py_tp_traverse, reader_traverse},
+    {Py_tp_dealloc, dealloc_tabled},
+    {Py_tp_traverse, traverse_tabled},
     {Py_tp_clear, reader_clear},
     {Py_tp_methods, reader_methods},
     {Py_tp_members, reader_members},

@@ -3,9 +3,8 @@
 #ifndef LOGICALREP_PROGRAM_H
 #define LOGICALREP_PROGRAM_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdbool.h>
+#include "tabled.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -103,8 +102,7 @@ typedef struct {
 } Message;
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *table; /* NULL once it is cleared */
+    TABLED_HEAD
     Message *messages;
     Py_ssize_t message_count;
     Py_ssize_t starts[256]; /* by a first byte, the first message that may begin with it */
