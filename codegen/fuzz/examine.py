@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import inspect
 import random
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -17,6 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from codegen.emit.package import PACKAGE, emit_native, emitted, project_emitted
+from codegen.fuzz.alterations import alter_attribute, mutate_bytes
+from codegen.fuzz.codecs import Codecs, plain
 from codegen.fuzz.columns import batches
 from codegen.fuzz.native import COMPILER, build_module, loaded, walked_by
 from codegen.fuzz.oracle import NullError, Oracle, RefusedError, Values
@@ -86,7 +87,7 @@ def examine(spec: Spec, folder: Path, seed: str) -> Examination:
     run = _Run(spec, seed)
     try:
         with _imported(folder / "out", package) as module:
-            run.package(module, package)
+            run.package(module)
             if walks:
                 run.columns(module, walks, folder)
     except _HangError:
@@ -124,15 +125,14 @@ class _Run:
         self.drawn: dict[int, list[tuple[str, bytes, Values, Mapping[str, Any]]]] = {}
         """The messages of the server by version."""
 
-    def package(self, module: ModuleType, package: str) -> None:
+    def package(self, package: ModuleType) -> None:
         """Examine every version."""
         facts = list(_states(self.spec))
         facts = random.Random(self.seed).sample(facts, min(_STATES, len(facts)))
         for version in self.spec["protocol"]["versions"]:
             self.drawn[version] = []
-            versioned = importlib.import_module(f"{package}.v{version}")
             senders = sorted({sender for title in self.spec["layouts"] for sender in _senders(self.spec, title)})
-            examined = _Version(self, module, versioned, version, two_way=len(senders) > 1)
+            examined = _Version(self, package, version, two_way=len(senders) > 1)
             for sender, state in product(senders, facts):
                 self.drawn[version] += examined.session(sender, state)
 
@@ -166,19 +166,15 @@ def _senders(spec: Spec, title: str) -> tuple[str, ...]:
 class _Version:
     """The module of a version."""
 
-    def __init__(self, run: _Run, package: ModuleType, module: ModuleType, version: int, *, two_way: bool) -> None:
+    def __init__(self, run: _Run, package: ModuleType, version: int, *, two_way: bool) -> None:
         self.run = run
         self.package = package
-        self.module = module
         self.version = version
-        self.two_way = two_way
         self.oracle = Oracle(run.spec, version)
+        self.codecs = Codecs(run.spec, package, version, self.oracle, two_way=two_way)
         self.decode_error = importlib.import_module("logicalrep_runtime.errors").DecodeError
         self.encode_error = importlib.import_module("logicalrep_runtime.errors").EncodeError
         self.construct_error = importlib.import_module("construct").ConstructError
-        self.walk = importlib.import_module("logicalrep_runtime.layout_walk").walk
-        self.layouts = importlib.import_module(f"{package.__name__}.layouts").X
-        self.arguments = inspect.signature(module.parse).parameters
 
     def session(self, sender: str, facts: Mapping[str, Any]) -> list[tuple[str, bytes, Values, Mapping[str, Any]]]:
         """Examine the messages of one side in one state; return them."""
@@ -202,11 +198,11 @@ class _Version:
                     self.run.faults.append(_crash(check.__name__, error))
             for _ in range(_MUTATIONS):
                 try:
-                    self.altered(self.object_of(title, values), title, facts, draw)
+                    self.altered(self.codecs.object_of(title, values), title, facts, draw)
                 except Exception as error:
                     self.run.faults.append(_crash("altered", error))
             for _ in range(_MUTATIONS):
-                mutated = _mutated(data, draw)
+                mutated = mutate_bytes(data, draw)
                 try:
                     self.mutated(mutated, sender, facts, f"mutated {title}, {shown} to {mutated[:60].hex(' ')}")
                 except Exception as error:
@@ -218,43 +214,21 @@ class _Version:
     def fault(self, check: str, summary: str, detail: str) -> None:
         self.run.faults.append(Fault(check, summary, detail))
 
-    def class_of(self, title: str) -> Any:
-        return getattr(self.module, title)
-
-    def object_of(self, title: str, values: Values) -> Any:
-        """Return the message or part with the values."""
-        rows = {next(iter(row)): row for row in self.run.spec["layouts"][title]["fields"]}
-        arguments = {}
-        for name, value in values.items():
-            part = rows[name][name] if name in rows else ""
-            if part in self.run.spec["layouts"] and value is not None:
-                is_list = isinstance(value, tuple)
-                value = tuple(self.object_of(part, item) for item in value) if is_list else self.object_of(part, value)
-            arguments[name] = value
-        return self.class_of(title)(**arguments)
-
     def written(
         self, title: str, data: bytes, values: Values, sender: str, facts: Mapping[str, Any], shown: str
     ) -> None:
         """All writers give the oracle's bytes."""
-        for check, build in self.writers(self.object_of(title, values), facts):
+        for check, build in self.codecs.writers(self.codecs.object_of(title, values), facts):
             if (built := build()) != data:
                 self.fault(check, "writes other bytes", f"{shown}\nbuild {built[:60].hex(' ')}")
 
-    def writers(self, message: Any, facts: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], bytes]]]:
-        named = {name: fact for name, fact in facts.items() if isinstance(fact, bool)}
-        yield "build", message.build
-        if any(name.startswith("native_write") for name in vars(self.module)):
-            yield "build without native", lambda: self.without_native(message.build)
-        yield "Struct.build", lambda: message.struct.build(message, **named)
-
     def altered(self, message: Any, title: str, facts: Mapping[str, Any], draw: random.Random) -> None:
         """All writers refuse an attribute that does not fit its row, and write another value that does."""
-        if (altered := _altered(message, self.run.spec["layouts"], facts, draw)) is None:
+        if (altered := alter_attribute(message, self.run.spec["layouts"], facts, draw)) is None:
             return
-        expected = self.oracle_bytes(title, _plain(altered), facts)
+        expected = self.oracle_bytes(title, plain(altered), facts)
         shown = f"{altered} in version {self.version} with {dict(facts)}"
-        for check, build in self.writers(altered, facts):
+        for check, build in self.codecs.writers(altered, facts):
             try:
                 built = build()
             except (self.encode_error, self.construct_error) as error:
@@ -292,9 +266,9 @@ class _Version:
         if sender == "server" and any(self.oracle.references(*readings[0]).values()):
             try:
                 if self.run.spec["columns"]:
-                    self.decoder(facts, None).decode(data)
+                    self.codecs.decoder(facts, None).decode(data)
                 else:
-                    self.conversation(facts, None).decode(data, sender=sender)
+                    self.codecs.conversation(facts, None).decode(data, sender=sender)
                 self.fault("Session", "accepts a reference to nothing", shown)
             except self.decode_error:
                 pass
@@ -303,9 +277,9 @@ class _Version:
         # While a message without a tag is awaited, the boundaries of other messages are unknown.
         is_framed = not is_tagged or all("tag" in self.run.spec["layouts"][name]["fields"][0] for name in awaited)
         if is_framed and hasattr(self.package, "Session") and hasattr(self.package.Session, "receive"):
-            session = self.conversation(facts, readings[0])
+            session = self.codecs.conversation(facts, readings[0])
             received = [*session.receive(data[:1], sender=sender), *session.receive(data[1:], sender=sender)]
-            if [(whole, _plain(message)) for whole, message in received] != [(data, readings[0][1])]:
+            if [(whole, plain(message)) for whole, message in received] != [(data, readings[0][1])]:
                 self.fault("Session.receive", "does not yield the message", f"{shown}\n{received}")
 
     def mutated(self, data: bytes, sender: str, facts: Mapping[str, Any], shown: str) -> None:
@@ -330,153 +304,30 @@ class _Version:
         self, data: bytes, readings: list[tuple[str, Values]], sender: str, facts: Mapping[str, Any], shown: str
     ) -> None:
         """Compare every reader with the oracle's reading; no reading means that the bytes are illegal."""
-        wanted = readings[0] if readings else None
-        for check, read in self.readers(data, sender, facts, wanted):
+        reading = readings[0] if readings else None
+        for check, read in self.codecs.readers(data, sender, facts, reading):
             try:
                 message = read()
             except (self.decode_error, self.construct_error) as error:
-                if wanted is not None:
+                if reading is not None:
                     self.fault(check, "refuses right bytes", f"{shown}\n{error}")
                 continue
             except Exception as error:
                 self.run.faults.append(dataclasses.replace(_crash(check, error), detail=f"{shown}\n{error!r}"))
                 continue
-            if message is None and wanted is None:
+            if message is None and reading is None:
                 continue
             if message is None:
                 self.fault(check, "refuses right bytes", shown)
             elif isinstance(message, bytes):
                 if message != data:
                     self.fault(check, "has other bytes", f"{shown}\n{message.hex(' ')}")
-                elif wanted is None:
+                elif reading is None:
                     self.fault(check, "accepts wrong bytes", shown)
-            elif wanted is None:
+            elif reading is None:
                 self.fault(check, "accepts wrong bytes", f"{shown}\n{message}")
-            elif (type(message).__name__, _plain(message)) != wanted or not _same_types(_plain(message), wanted[1]):
-                self.fault(check, "reads other values", f"{shown}\n{message}\nwanted {wanted}")
-
-    def readers(
-        self, data: bytes, sender: str, facts: Mapping[str, Any], wanted: tuple[str, Values] | None
-    ) -> Iterator[tuple[str, Callable[[], Any]]]:
-        arguments = {**facts, "sender": sender}
-        accepted = {name: arguments[name] for name in self.arguments if name in arguments}
-        yield "parse", lambda: self.module.parse(data, **accepted)
-        yield "parse_from", lambda: self.parsed_from(data, accepted)
-        own = (
-            vars(self.module).get(name) for name in ("native_read", "native_read_of_server", "native_read_of_client")
-        )
-        if any(own):
-            yield "parse without native", lambda: self.without_native(lambda: self.module.parse(data, **accepted))
-        struct = getattr(self.module, f"{sender}_message" if self.two_way else "message")
-        yield "Struct.parse", lambda: struct.parse(data, **facts)
-        yield (
-            "walk",
-            lambda: b"".join(
-                step.data
-                for step in self.walk(self.layouts, self.version, data, facts=facts, sender=sender, strict=True)
-            ),
-        )
-        if not self.run.spec["columns"]:
-            yield "Session", lambda: self.conversation(facts, wanted).decode(data, sender=sender)
-        elif sender == "server":
-            yield "Decoder", lambda: self.decoder(facts, wanted).decode(data)
-            yield (
-                "Decoder without native",
-                lambda: self.without_native(lambda: self.decoder(facts, wanted).decode(data)),
-            )
-
-    def parsed_from(self, data: bytes, accepted: dict[str, Any]) -> Any:
-        """Parse a message behind another byte. Return None if the message ends before the data."""
-        message, end = self.module.parse_from(b"\xff" + data, 1, **accepted)
-        return message if end == len(data) + 1 else None
-
-    def without_native(self, call: Callable[[], Any]) -> Any:
-        modules = [module for name, module in sys.modules.items() if f"{name}.".startswith(f"{self.package.__name__}.")]
-        native = [
-            (module, {name: value for name, value in vars(module).items() if name.startswith("native_")})
-            for module in modules
-        ]
-        try:
-            for module, functions in native:
-                vars(module).update(dict.fromkeys(functions))
-            return call()
-        finally:
-            for module, functions in native:
-                vars(module).update(functions)
-
-    def conversation(self, facts: Mapping[str, Any], wanted: tuple[str, Values] | None) -> Any:
-        """Return a session before the wanted message, whose references are described."""
-        session = self.package.Session(self.version)
-        session.facts.update(facts)
-        # A constant may show the version, so a session reads the bytes of others.
-        session.parsers = {self.version: session.parsers[self.version]}
-        self.describe(session, wanted)
-        return session
-
-    def describe(self, session: Any, wanted: tuple[str, Values] | None) -> None:
-        for describing, numbers in self.oracle.references(*wanted).items() if wanted else ():
-            session.described[describing].update(dict.fromkeys(numbers))
-
-    def decoder(self, facts: Mapping[str, Any], wanted: tuple[str, Values] | None) -> Any:
-        decoder = self.package.Decoder(self.version)
-        for name, value in facts.items():
-            setattr(decoder, name, value)
-        places = [keys["place"] for keys in self.run.spec["layouts"].values() if "place" in keys]
-        assert places
-        self.describe(decoder, wanted)
-        return _AnyPlace(decoder)
-
-
-class _AnyPlace:
-    """A decoder that is where the message may come."""
-
-    def __init__(self, decoder: Any) -> None:
-        self._decoder = decoder
-
-    def decode(self, data: bytes) -> Any:
-        if data[:1] == b"Z":
-            self._decoder.block = "stream"
-        return self._decoder.decode(data)
-
-
-def _plain(value: Any) -> Any:
-    """Return a message's or a part's values by their names."""
-    if isinstance(value, tuple):
-        return tuple(map(_plain, value))
-    if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    return value
-
-
-_ODD: list[tuple[type, list[Any]]] = [
-    (bool, [2, -1, None, "x"]),
-    (int, [-1, 0, 255, 256, 1 << 15, 1 << 31, 1 << 32, 1 << 63, 1 << 64, None, "1", 1.5]),
-    (str, ["", "\0", "a\0b", "Q", "QQ", "é", "Ā", "\ud800", None, 5, b"x"]),
-    (bytes, [b"", b"?", b"xx", None, "x", 5]),
-    (tuple, [(), None, 5, (None,), ("a\0",), (b"",), (1 << 70,)]),
-]
-"""Values in place of a value of a type."""
-
-
-def _altered(value: Any, layouts: dict[str, Any], facts: Mapping[str, Any], draw: random.Random) -> Any:
-    """Return a message or part with another value of one attribute; None if there is none to alter.
-
-    Whether an attribute is present decides its session fact, so an absent one stays absent, and the reverse.
-    """
-    conditions = {next(iter(row)): row.get("when") for row in layouts[type(value).__name__]["fields"]}
-    values = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    names = [name for name in values if values[name] is not None or conditions.get(name) not in facts]
-    if not names:
-        return None
-    name = draw.choice(names)
-    old = values[name]
-    if dataclasses.is_dataclass(old) and draw.random() < 0.7:
-        if (new := _altered(old, layouts, {}, draw)) is None:
-            return None
-    else:
-        odd = next((odd for kind, odd in _ODD if isinstance(old, kind)), [None, 5, "x", b"x"])
-        new = draw.choice([other for other in odd if other is not None or conditions.get(name) not in facts])
-    return type(value)(**values | {name: new})
+            elif (type(message).__name__, plain(message)) != reading or not _same_types(plain(message), reading[1]):
+                self.fault(check, "reads other values", f"{shown}\n{message}\nwanted {reading}")
 
 
 def _same_types(actual: Any, wanted: Any) -> bool:
@@ -486,17 +337,3 @@ def _same_types(actual: Any, wanted: Any) -> bool:
     if isinstance(wanted, tuple):
         return all(map(_same_types, actual, wanted))
     return isinstance(actual, type(wanted)) and isinstance(actual, bool) == isinstance(wanted, bool)
-
-
-def _mutated(data: bytes, draw: random.Random) -> bytes:
-    kind, at = draw.randrange(5), draw.randrange(len(data))
-    changed = draw.choice([0, 1, 2, 127, 128, 255, *b"ABCKLNOP", draw.randrange(256)])
-    if kind == 0:
-        return data[:at]
-    if kind == 1:
-        return data + draw.randbytes(draw.randint(1, 3))
-    if kind == 2:
-        return data[:at] + data[at + 1 :]
-    if kind == 3 and at:
-        return data[: at - 1] + (b"\xff" * 8)[: len(data) - at + 1] + data[at + 7 :]
-    return data[:at] + bytes((changed,)) + data[at + 1 :]
