@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +15,17 @@ from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.arrow.feed.texts import TextError
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.pipeline.apply.change_rows import change_rows
-from logicalrep.pipeline.apply.combining import combined
-from logicalrep.pipeline.apply.ending import Ending, may_have_current_rows, reduced_with_ended_rows
-from logicalrep.pipeline.apply.events import Positions, events_of
-from logicalrep.pipeline.apply.reduction import Reduced, reduced
+from logicalrep.pipeline.apply.effects import Reduction, effects_of, reduce_changes, split_truncates, writes_each_part
+from logicalrep.pipeline.apply.ending import Ending, may_have_current_rows
+from logicalrep.pipeline.apply.events import Positions
+from logicalrep.pipeline.apply.reduction import Reduced
 from logicalrep.pipeline.apply.rewriting import EQUAL_KEYS, Rewriting, Rewritten, end_files, rewrite, write_versions
 from logicalrep.pipeline.engines.engine import Engine, LocalValue, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.index.key_index import IndexedRows
 from logicalrep.pipeline.index.key_indexes import RowFinder
-from logicalrep.pipeline.schema.forms import END_COLUMN, Form
+from logicalrep.pipeline.schema.forms import END_COLUMN
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
 from logicalrep.pipeline.storage.parting import partitions_of
@@ -76,9 +75,9 @@ def apply(
         # An index that lacks a row shows only by a missing row, which is allowed here: read the keys instead.
         index = None
     files, counts, limits = dict(stored.files), Counter[str](), stored.storage.limits
-    max_bytes = limits.batch_bytes // (1 if _writes_each_part(stored.table) else limits.combined_parts)
-    parts = _split_truncates(in_parts(new_changes, max_bytes), stored.table.form)
-    for part in _effects(stored.table, parts, engine, limits.effect_bytes):
+    max_bytes = limits.batch_bytes // (1 if writes_each_part(stored.table) else limits.combined_parts)
+    parts = split_truncates(in_parts(new_changes, max_bytes), stored.table.form)
+    for part in effects_of(stored.table, parts, engine, limits.effect_bytes):
         batches, effect = ([], part) if isinstance(part, Reduced) else (part, None)
         # A part changes the files that earlier parts wrote, and which no commit has yet.
         task = ApplyTask(
@@ -117,83 +116,6 @@ def refuse_unreadable(changes: Sequence[ChangeBatch]) -> None:
         if is_unreadable.any():
             columns = np.flatnonzero(batch.unsent()[is_unreadable].any(axis=0)).tolist()
             raise TextError.of(batch.relation.names[index] for index in columns)
-
-
-def _split_truncates(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[ChangeBatch]]:
-    """Yield the parts; if the table stores ended rows, divide them so that each truncate is a part of its own."""
-    for part in parts:
-        if form not in END_COLUMN:
-            yield part
-            continue
-        row_changes: list[ChangeBatch] = []
-        for batch in part:
-            truncates = np.flatnonzero(batch.ops == TRUNCATE)
-            bounds = sorted({0, *truncates.tolist(), *(truncates + 1).tolist(), batch.num_rows})
-            for start, end in pairwise(bounds):
-                changes = batch.slice(start, end - start)
-                if changes.ops[0] != TRUNCATE:
-                    row_changes.append(changes)
-                    continue
-                if row_changes:
-                    yield row_changes
-                yield [changes]
-                row_changes = []
-        if row_changes:
-            yield row_changes
-
-
-def _effects(
-    table: TableSpec, parts: Iterator[list[ChangeBatch]], engine: Engine, max_bytes: int
-) -> Iterator[list[ChangeBatch] | Reduced]:
-    """Yield the effects of the parts, combined up to `max_bytes`. A part that is alone, or that must be written by
-    itself, is yielded unreduced."""
-    first, second = next(parts), next(parts, None)
-    if second is None or _writes_each_part(table):
-        yield first
-        if second is not None:
-            yield second
-        yield from parts
-        return
-    effects: list[Reduced] = []
-    for part in chain([first, second], parts):
-        effect = engine.run_together(_reduce, _Reduction(table, part), sum(batch.nbytes for batch in part))
-        if effects and sum(previous_effect.nbytes for previous_effect in effects) + effect.nbytes > max_bytes:
-            combined_effect = combined(table, [*effects, effect])
-            if combined_effect.nbytes <= max_bytes:
-                effects = [combined_effect]
-                continue
-            del combined_effect
-            yield _combine_and_clear(table, effects)
-        effects.append(effect)
-        del effect
-    yield _combine_and_clear(table, effects)
-
-
-def _combine_and_clear(table: TableSpec, effects: list[Reduced]) -> Reduced:
-    """Return the combined effect; clear the list, so that the caller holds no memory of the single effects."""
-    effect = combined(table, effects)
-    effects.clear()
-    return effect
-
-
-def _writes_each_part(table: TableSpec) -> bool:
-    """Return whether effects of parts cannot be combined, as the table stores ended rows or all changes."""
-    return table.form in END_COLUMN or table.form == "changes"
-
-
-@dataclass(frozen=True)
-class _Reduction:
-    table: TableSpec
-    changes: Sequence[ChangeBatch]
-
-
-def _reduce(work: _Reduction) -> Reduced:
-    try:
-        events, form = events_of(work.table, work.changes), work.table.form
-        effect = reduced(events) if form not in END_COLUMN else reduced_with_ended_rows(form, events, work.table.stored)
-    except SchemaMismatchError as error:
-        raise NeedsResync(error.description) from None
-    return replace(effect, unfit=events.unfit)
 
 
 def _apply_part(work: ApplyTask, engine: Engine, index: RowFinder | None, effect: Reduced | None) -> Rewritten:
@@ -256,7 +178,7 @@ def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
     """Reduce the changes, and apply their effect in the same task if that is little work; else return the effect."""
     if work.table.form == "changes":
         return Rewritten(_change_files(work), [], 0)
-    effect = _reduce(_Reduction(work.table, work.changes))
+    effect = reduce_changes(Reduction(work.table, work.changes))
     if _lacks_texts(work.table, effect):
         return effect
     files = _candidates(work, effect)
