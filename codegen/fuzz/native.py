@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
 from codegen.shared import ROOT
 
@@ -49,11 +50,11 @@ def walked_by(module: ModuleType | None) -> Iterator[None]:
     """Let a module walk batches for a while; None for the walk by `parse`."""
     from logicalrep_runtime.columnar import native_walk as walks
 
-    installed = vars(walks)["native_module"]
-    vars(walks)["native_module"] = lambda: module
-    walks.native_walk.cache_clear()
-    try:
-        yield
-    finally:
-        vars(walks)["native_module"] = installed
+    # Without a module, the variable says that its absence is no fault of the installation.
+    variables = {"LOGICALREP_NATIVE": "0"} if module is None else {}
+    with patch.object(walks, "native_module", lambda: module), patch.dict(os.environ, variables):
         walks.native_walk.cache_clear()
+        try:
+            yield
+        finally:
+            walks.native_walk.cache_clear()
