@@ -90,7 +90,7 @@ class Conversation(SessionState, Generic[_AnyMessage]):
             versions = ", ".join(
                 f"{number} ({names[number]})" if number in names else str(number) for number in self.parsers
             )
-            raise ValueError(f"protocol version {version} is unknown; known are {versions}")
+            raise ValueError(f"protocol version {version} is unknown; the versions are {versions}")
         untracked = [fact for fact in self.layouts.session if fact not in self.layouts.tracked]
         for name in facts.keys() - set(untracked):
             raise unknown_argument(type(self), name, ["version", *untracked, "encoding"])

@@ -135,7 +135,7 @@ def check_version(version: object, versions: Iterable[int]) -> None:
     if not isinstance(version, int) or isinstance(version, bool):
         raise TypeError(f"a protocol version is an int, and {shown(version)} is a {type(version).__name__}")
     if version not in versions:
-        raise ValueError(f"protocol version {version} is unknown; known are {', '.join(map(str, versions))}")
+        raise ValueError(f"protocol version {version} is unknown; the versions are {', '.join(map(str, versions))}")
 
 
 def unknown_argument(owner: type, name: str, names: Iterable[str]) -> TypeError:

@@ -492,7 +492,7 @@ def test_a_decoder_takes_a_prepare_without_begin_prepare() -> None:
 def test_a_decoder_of_no_version_is_refused() -> None:
     versions = ", ".join(map(str, VERSIONS))
     for version in (0, max(VERSIONS) + 1, -1):
-        with pytest.raises(ValueError, match=f"^protocol version {version} is unknown; known are {versions}$"):
+        with pytest.raises(ValueError, match=f"^protocol version {version} is unknown; the versions are {versions}$"):
             Decoder(version)
 
 

@@ -48,9 +48,10 @@ REPLICATE: dict[str, tuple[str, str]] = {
         "Pass `--config` with the previous settings. Removing a table from the file does not unmask it.",
     ),
     "DESTINATION_DAMAGED": (
-        "A file in the destination is not what `replicate` wrote, or contains a path outside of the destination.",
+        "A file in the destination differs from the file that `replicate` wrote, or contains a path outside of the "
+        "destination.",
         "Restore the file that the error names, or replicate to another destination. A request, "
-        "`_logicalrep/requests/….json`, can be deleted and made again.",
+        "`_logicalrep/requests/….json`, can be deleted: then run its command again.",
     ),
     "DESTINATION_DIFFERS": (
         "The destination belongs to another program, database, slot or publication.",
@@ -227,8 +228,8 @@ REPLICATE: dict[str, tuple[str, str]] = {
         "resumes where it stopped.",
     ),
     "TIME_NOT_STORED": (
-        "The destination has no versions for that time: it is older than `--keep`, or before the first batch.",
-        "Request a later time; the error has the earliest. A longer `--keep` applies from now on.",
+        "The destination has no versions for that time: the time is before `--keep` hours, or before the first batch.",
+        "Request a later time; the error has the earliest time. A longer `--keep` applies from now on.",
     ),
     "VERIFY_IMPOSSIBLE": (
         "The destination has none of these tables.",

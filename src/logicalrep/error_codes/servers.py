@@ -7,8 +7,9 @@ SERVERS: dict[str, tuple[str, str]] = {
         "The condition of `resync --where` does not consist of comparisons of key columns with literals. Or the table "
         "has no key, a key column is hashed or is an array, or a compared column has a type that is neither built in "
         "nor an enum.",
-        "The error lists what is accepted, or quotes the server. Compare only key columns, without the table's name, "
-        "with literals. If such a condition cannot select the rows, reload the whole table with `logicalrep resync`.",
+        "The error lists the accepted conditions, or quotes the server. Compare only key columns, without the table's "
+        "name, with literals. If such a condition cannot select the rows, reload the whole table with "
+        "`logicalrep resync`.",
     ),
     "CONNECTION_REFUSED": (
         "The server answers but refuses the connection.",
@@ -46,7 +47,7 @@ SERVERS: dict[str, tuple[str, str]] = {
         "stream copy the tables again, and start with a new checkpoint.",
     ),
     "PUBLICATION_GONE": (
-        "The publication did not exist when a change to be read was made.",
+        "The publication did not exist when a session made a change that the reader needs.",
         "Run `logicalrep resync --all` for a destination of `replicate`. For a stream create a new slot after the "
         "publication, copy the tables again, and start with a new checkpoint.",
     ),
@@ -141,8 +142,8 @@ SERVERS: dict[str, tuple[str, str]] = {
         "that owns it. Detach a foreign table.",
     ),
     "WAL_DIVERGED": (
-        "The server's WAL does not contain what the reader has read: it is another server, was restored to an earlier "
-        "state, or replaced a server that was ahead.",
+        "The server's WAL does not contain the changes that the reader has read: the server is another server, was "
+        "restored to an earlier state, or replaced a server that was ahead.",
         "Run `logicalrep resync --all` for a destination of `replicate`; for a stream copy the tables again, and "
         "start with a new checkpoint.",
     ),

@@ -277,7 +277,7 @@ Three sources serve metrics for Prometheus under the same names:
 
 Each metric has the label `slot`, the replication slot. With [many databases from one
 file](../how-to/many-databases.md) each metric also has the label `database`, and `logicalrep_database_up` is 1 if the
-database's process answers and does not keep ending, otherwise 0.
+database's process answers and does not exit again and again, otherwise 0.
 
 Counters start at 0 with each process. Unknown figures are absent.
 [examples/alerts.yml](../../examples/alerts.yml) has alert rules,

@@ -57,7 +57,7 @@ class SourceOptions:
     )
     create_slot: bool = option(
         kinds.flag,
-        "Create the slot at the first start of a query. If the slot disappears later, that is still an error. "
+        "Create the slot at the first start of a query. If the slot disappears later, the query fails. "
         "From PostgreSQL 19 on, creating a server's first slot waits for a checkpoint.",
     )
     failover: bool = option(
@@ -70,12 +70,12 @@ class SourceOptions:
     )
     decoding_sessions: int = option(
         kinds.count(2, 1, 16),
-        "By peek: the number of server sessions that decode a long batch in parallel, 1 to 16. Always "
-        "one with `relations`.",
+        "In the mode `peek`: the number of server sessions that decode a long batch in parallel, 1 to 16. Always "
+        "one session with `relations`.",
     )
     table: TableName | None = option(
         kinds.one_table,
-        "Read one table, as `schema.table`, in its own columns and types. Here and in `tables`, names are written "
+        "Read one table, as `schema.table`, in its own columns and types. Here and in `tables`, write names "
         'as in SQL: quote names that are not in lower case, as in `"Shop"."order lines"`; the default schema is '
         "`public`. For a partitioned table name a partition, unless one of the publications has the table with "
         "`publish_via_partition_root`.",
@@ -138,7 +138,7 @@ class SourceOptions:
     )
     max_bytes: int | None = option(
         kinds.count(None, 1),
-        "The same limit in bytes of messages, or of rows where a walsender's rows are built one by one.",
+        "The same limit in bytes of messages, or of rows where the source builds a walsender's rows one by one.",
         default="none",
         name="max_bytes_per_batch",
     )
@@ -150,33 +150,34 @@ class SourceOptions:
     )
     target_seconds: float = option(
         kinds.seconds(30),
-        "The target duration of a batch in seconds. After a longer batch the next batches have less WAL, if less WAL "
-        "takes less time; they grow again once they take less than half as long.",
+        "The target duration of a batch in seconds. After a longer batch the source gives the next batches less WAL, "
+        "if less WAL takes less time; it gives them more WAL once they take less than half of the target.",
         name="target_seconds_per_batch",
     )
     poll_interval: float = option(kinds.seconds(0.1), "The shortest time between two queries for changes, in seconds.")
     idle_advance_bytes: int = option(
         kinds.count(16 << 20, 1),
-        "The bytes of WAL without changes for this query after which an empty batch lets the server remove it.",
+        "The bytes of WAL without changes for this query after which an empty batch lets the server remove this WAL.",
         default="`16m`",
     )
     retry_timeout: float = option(
         kinds.seconds(60),
-        "The longest time for retries while the server is away, in seconds since the first failure after the last "
-        "success. If a process has never connected with these settings, it retries for ten seconds when the server "
-        "refuses the connection, and not at all when it refuses the password.",
+        "The longest time for retries while the server does not answer, in seconds since the first failure after the "
+        "last success. If a process has never connected with these settings, it retries for ten seconds when the "
+        "server refuses the connection, and not at all when it refuses the password.",
     )
     rows_per_record_batch: int = option(
         _rows,
-        "The number of rows, or of messages of all tables, in an Arrow record batch. It is lower if they exceed "
-        "4 MiB, or 16 MiB where rows are built one by one.",
+        "The number of rows, or of messages of all tables, in an Arrow record batch. A batch has fewer rows if they "
+        "exceed 4 MiB, or 16 MiB where the source builds rows one by one.",
         default="`10000`; with `table` `30000`",
     )
     spool: Path | None = option(
         kinds.folder,
         "A folder for the rows that a walsender receives, which driver and executors share: the rows then travel in "
-        "segment files, not in the executors' tasks. It is created if absent. It must belong to the user, must not be "
-        "writable by others, and must not be a link; the driver and the executors check this before each use. "
+        "segment files, not in the executors' tasks. The driver creates an absent folder. The folder must belong to "
+        "the user, must not be writable by other users, and must not be a link; the driver and the executors check "
+        "this before each use. "
         "Executors must see the folder and run as the driver's user. The next start removes the files of "
         "killed processes of the same host.",
         default="none; with `two_phase`, and with `mode = walsender` and `streaming` or `relations`, `logicalrep-` and "
@@ -192,7 +193,7 @@ class SourceOptions:
     )
     memory_limit: int = option(
         kinds.count(64 << 20, 0),
-        "The memory for the changes of open transactions in bytes; the rest goes to temporary files.",
+        "The memory for the changes of open transactions in bytes; further changes go to temporary files.",
         default="`64m`",
     )
     listen: str | None = option(
@@ -283,7 +284,7 @@ def read_options(texts: Mapping[str, str]) -> SourceOptions:
     for name in options:
         if name not in _NAMES:
             near = difflib.get_close_matches(name, _NAMES, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(_NAMES))}"
+            hint = f"; did you mean {near[0]!r}?" if near else f"; the options are {', '.join(sorted(_NAMES))}"
             raise OptionError(f"option {name!r} is unknown{hint}")
     _refuse_visible_password(options)
     _refuse_ineffective(options)

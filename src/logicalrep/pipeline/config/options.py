@@ -76,15 +76,15 @@ class ReplicateOptions:
     )
     exclude_tables: Iterable[str] = option(
         _tables,
-        "Exclude these tables, written in the same way: replicate neither publishes nor loads them, ignores their "
-        "changes in another publication, and says so when it starts. Their stored rows stay as they are.",
+        "Exclude these tables, written in the same way: replicate neither publishes nor loads them, and ignores their "
+        "changes in another publication, with a message at its start. Their stored rows stay as they are.",
         default="none",
         metavar="A,B",
     )
     join_after: float = option(
         kinds.amount(0.0, "seconds"),
-        "The seconds after which a table that is created during a run is published and loaded, so that tables which "
-        "tools create for a short time never are.",
+        "The seconds to wait before replicate publishes and loads a table that was created during a run. With a wait, "
+        "replicate ignores tables that tools create for a short time.",
         metavar="SECONDS",
     )
     once: bool = option(
@@ -100,8 +100,8 @@ class ReplicateOptions:
     )
     every: float = option(
         kinds.amount(10.0, "seconds"),
-        "The least seconds between two batches, each of which is one commit in each changed table; 0 applies changes "
-        "as soon as they arrive, ten times a second, or three times if a batch takes much processor time.",
+        "The least seconds between two batches. A batch is one commit in each changed table. 0 applies changes as soon "
+        "as they arrive, ten times a second, or three times if a batch takes much processor time.",
         metavar="SECONDS",
     )
     keep: float = option(
@@ -150,8 +150,8 @@ class ReplicateOptions:
     format_version: int = option(
         kinds.count(2, 2, 3),
         "The version of Iceberg's format. `3` gives each row an id that updates keep, and marks deleted rows by "
-        "deletion vectors; docs/reference/formats.md lists its readers. A table of version 2 is upgraded in one "
-        "commit; a table of version 3 keeps it.",
+        "deletion vectors; docs/reference/formats.md lists its readers. replicate upgrades a table of version 2 in one "
+        "commit; a table of version 3 keeps its version.",
         metavar="NUMBER",
         is_by_table=True,
     )
@@ -237,8 +237,8 @@ class ReplicateOptions:
     )
     call_on_stop: str | None = option(
         kinds.text,
-        "A shell command, or a URL, to call when a table stops, the destination cannot be written for half a minute, "
-        "or the run ends with an error. The command gets a JSON object on standard input, a URL by POST.",
+        "A shell command, or a URL, to call when a table stops, replicate cannot write to the destination for half a "
+        "minute, or the run ends with an error. The command gets a JSON object on standard input, a URL by POST.",
         default="no call",
         metavar="COMMAND|URL",
     )
@@ -251,8 +251,8 @@ class ReplicateOptions:
     lineage: str | None = option(
         kinds.text,
         "The URL of a receiver of OpenLineage events, such as `http://marquez:5000`: the start and the end of the run, "
-        "and in between its tables with their columns and loaded rows. It needs the extra `lineage`; "
-        "`OPENLINEAGE_API_KEY` of the environment is sent too. An event that cannot be sent is a line of the log.",
+        "and in between its tables with their columns and loaded rows. The option needs the extra `lineage`; replicate "
+        "sends `OPENLINEAGE_API_KEY` of the environment too. If replicate cannot send an event, it logs a warning.",
         default="no events",
         metavar="URL",
     )
@@ -332,10 +332,10 @@ Only the command line has these options:
 
 | option | meaning |
 | --- | --- |
-| `--database NAME` | Replicate only this database of the file of `--config`, which has \
-[several](../how-to/many-databases.md). |
+| `--database NAME` | Replicate only this database, if the file of `--config` has \
+[several databases](../how-to/many-databases.md). |
 | `--quiet` | Show only warnings and waits. |
-| `--log text`, `-v`, `--verbose` | Write the log, with a line for each batch, to standard error instead. |
+| `--log text`, `-v`, `--verbose` | Write the log to standard error, with a line for each batch, in place of progress. |
 | `--log json` | Write each line of the log as a JSON object: `time`, `level`, `logger`, `message`, and the `event` \
 with its `figures`. |
 

@@ -95,7 +95,7 @@ def replicate(call: ReplicateCall) -> RunSummary:
         StateError: the destination belongs to another server, database, slot or publication.
         SlotError: the slot is lost, or another process reads it.
         FormatError: the library of the format is not installed.
-        EngineError: the engine's libraries are not installed, or its processes keep ending.
+        EngineError: the engine's libraries are not installed, or its processes exit again and again.
         ConnectError: the server was away for too long.
         StorageError: the destination cannot be written.
         PausedError: with `once`, the destination is paused.
