@@ -122,10 +122,10 @@ _TABLE = (
         "field", "condition", _WIRE, "condition", "A field is present under another condition (`when`, `optional`).",
         "is present {now}, was present {was}",
     ),
-    _rule("field", "size", _WIRE, "size", "A Byten takes its length from elsewhere."),
+    _rule("field", "size", _WIRE, "size", "A Byten takes its length from another field."),
     _rule("field", "repeat", _WIRE, "repeat", "A field has another count of repetitions, or none."),
-    _rule("field", "measures", _WIRE, "measures", "A field is the length of its message, or no longer."),
-    _rule("field", "null", _WIRE, "may_be_null", "A field may be null, or no longer."),
+    _rule("field", "measures", _WIRE, "measures", "A field becomes or stops being the length of its message."),
+    _rule("field", "null", _WIRE, "may_be_null", "A field may now be null, or may no longer be null."),
     _rule("field", "type", _WIRE, "type", "A field has another type or width.", _IS_WAS),
     _rule(
         "field", "accepts", _WIRE, "accepts", "Other values are legal (constants, `values`, `boolean`, `nonzero`).",
@@ -152,7 +152,7 @@ _TABLE = (
         "field", "column", _API, "batch_column", "A field's column in batches has another name.",
         "fills the column {now} of batches, was {was}", "field-renamed",
     ),
-    _rule("field", "text", _API, "holds_text", "The bytes of a field are text, or no longer."),
+    _rule("field", "text", _API, "holds_text", "The bytes of a field become text, or are no longer text."),
     _rule("bit", "added", _API, "", "One more bit of a field has a name."),
     _rule("bit", "gone", _API, "", "A bit of a field no longer has a name."),
     _rule("bit", "renamed", _API, "", "A bit has another name."),
@@ -178,11 +178,11 @@ _TABLE = (
     _rule("doc", "note", _DOC, "note page_note", "A `note` or `page note` has another text.", WORDS),
     _rule(
         "doc", "reference", _DOC, "page anchor ref printed_as printed_under printed_apart listed_in checked_against",
-        "A reference to PostgreSQL's documentation leads elsewhere.", WORDS,
+        "A reference to PostgreSQL's documentation leads to another place.", WORDS,
     ),
     _rule(
         "doc", "order", _DOC, "session blocks messages parts places alternatives values",
-        "Things have another order where order has no effect.", ORDER,
+        "Items have another order where order has no effect.", ORDER,
     ),
 )  # fmt: skip
 
