@@ -1,4 +1,4 @@
-"""The metrics of replicating: one set of names, which docs/reference/metrics.md explains.
+"""Metrics for Prometheus, under the names of docs/reference/metrics.md.
 
 `logicalrep replicate --listen`, and the Spark source with the option `listen`, serve the metrics. `listener` takes them
 from Spark's progress reports.

@@ -114,7 +114,10 @@ class ProtocolLayout:
         return None
 
     def find(self, data: bytes, version: int, sender: str, facts: Mapping[str, Any]) -> MessageLayout | None:
-        """None if there is none. Session facts, or a constant in the message, distinguish messages that share a tag."""
+        """Return the layout of a message; None for bytes that begin no message.
+
+        Session facts, or a constant in the message, distinguish messages that share a tag.
+        """
         candidates = self.candidates(data[:1], version, sender, facts)
         for message in candidates:
             if self._begins(message, data, version):

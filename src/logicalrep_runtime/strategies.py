@@ -26,9 +26,9 @@ _MOST_BYTES = 20
 def messages(
     protocol: ProtocolLayout, version: int, module: ModuleType, sender: str, encoding: str, facts: Mapping[str, Any]
 ) -> st.SearchStrategy[Any]:
-    """Return a strategy of the messages that `parse` accepts with these arguments. Raises as `instances`.
+    """Return a strategy of the messages that `parse` accepts with these arguments. Raises the errors of `instances`.
 
-    Raises ValueError if there is none.
+    Raises ValueError if `parse` accepts no message with these arguments.
     """
     source = _StrategySource(protocol, version, module, encoding, facts)
     strategies = [

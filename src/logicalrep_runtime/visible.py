@@ -45,6 +45,6 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def visible_json(value: object, indent: int | None = None) -> str:
-    r"""Return a value as JSON, with letters of all languages as they are, and escapes for invisible characters."""
+    r"""Return a value as JSON, with unchanged letters of all languages, and escapes for invisible characters."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _UNSAFE_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)

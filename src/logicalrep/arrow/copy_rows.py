@@ -1,4 +1,4 @@
-"""A table's existing rows, read by COPY, as Inserts like pgoutput's, so that changes and rows are read alike."""
+"""A table's existing rows, read by COPY, as Inserts like pgoutput's, so that one reader reads changes and rows."""
 
 from __future__ import annotations
 

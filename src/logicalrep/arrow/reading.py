@@ -33,9 +33,9 @@ def committed_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield record batches of committed changes from the messages of a session.
 
-    Messages are read as they arrive while transactions are sent whole. From the first streamed or prepared
-    transaction on, and in a session that is not in UTF-8, they are assembled first. A transaction that is open at
-    the end of the messages is left out.
+    While the server sends transactions whole, the function reads messages as they arrive. From the first streamed or
+    prepared transaction on, and in a session that is not in UTF-8, it assembles transactions first. It omits a
+    transaction that is open at the end of the messages.
 
     Args:
         messages: the session's messages from its start, each with its LSN, or message batches.

@@ -64,7 +64,7 @@ class CaptureSession:
     """The capture's header, unchanged; empty if the format has none."""
 
     def decoder(self) -> Decoder:
-        """Return a new decoder for such a session."""
+        """Return a new decoder with the settings of the session."""
         return Decoder(self.protocol_version, parallel=self.parallel, two_phase=self.two_phase, encoding=self.encoding)
 
 

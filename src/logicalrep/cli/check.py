@@ -30,7 +30,9 @@ def add_check(commands: Commands) -> None:
         has_config=True,
     )
     add_options(parser)
-    parser.add_argument("--print-sql", action="store_true", help="print only the script; empty if all are met")
+    parser.add_argument(
+        "--print-sql", action="store_true", help="print only the script, which is empty if all requirements are met"
+    )
 
 
 def _check(options: argparse.Namespace) -> int:

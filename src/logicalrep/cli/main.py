@@ -282,7 +282,7 @@ def _add_changes(commands: Commands) -> None:
         description="Print the committed changes of a capture in the order of their commits: one JSON object per "
         "line with op, schema, table, before, after, key, unchanged, lsn, commit_lsn, commit_timestamp, xid, ordinal, "
         "origin and gid. Transactions that were rolled back or do not end in the file are omitted.",
-        epilog="FILE is the same as for decode.",
+        epilog="FILE is a capture, as for decode.",
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
     parser.add_argument(

@@ -51,7 +51,7 @@ def add_replicate(commands: Commands) -> None:
     shows.add_argument("--quiet", action="store_true", help="show only warnings")
     shows.add_argument(
         "-v", "--verbose", action="store_true",
-        help="write the log to standard error instead, with a line of figures for each batch",
+        help="write the log to standard error, with a line of figures for each batch, in place of progress",
     )  # fmt: skip
     shows.add_argument("--log", choices=["text", "json"], help="text: the same as -v; json: log lines as JSON objects")
 

@@ -1,1 +1,1 @@
-"""The figures that tell how replicating goes, and the ways to show them."""
+"""The events and figures of replication, and the ways to show them."""

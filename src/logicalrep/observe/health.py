@@ -12,7 +12,7 @@ _CHECKPOINT_VALID = 120.0
 
 
 def health(observed: Observed) -> tuple[bool, str]:
-    """Return True and "alive", with a warning if the slot may soon be lost: an answer proves that the process lives."""
+    """Return True and "alive", with a warning if the slot may soon be lost: an answer proves that the process runs."""
     warning = None if observed.slot is None else observed.slot.room_warning
     return True, "alive" if warning is None else f"alive; warning: {warning}"
 

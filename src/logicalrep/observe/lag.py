@@ -49,7 +49,10 @@ class WalHeads:
         self.ahead.append((time, end))
 
     def caught_up(self, position: Lsn) -> datetime | None:
-        """The reader has every commit before `position`; positions never decrease. None if none is recorded."""
+        """Return the last time at which the reader lacked no WAL; None if unknown.
+
+        The reader has every commit before `position`; positions never decrease.
+        """
         while self.ahead and self.ahead[0][1] <= position:
             self._caught_up = self.ahead.popleft()[0]
         return self._caught_up

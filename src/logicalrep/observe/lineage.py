@@ -69,7 +69,7 @@ class Lineage(Observer):
     """Sends START, RUNNING, and COMPLETE, FAIL or ABORT from its own thread, so that no table waits for a receiver.
 
     RUNNING lists the tables that follow. It is sent when another table follows or columns have changed, and otherwise
-    at most once an `interval`, in seconds. An event that cannot be sent is a line of the log.
+    at most once an `interval`, in seconds. If an event cannot be sent, the log has a warning.
     """
 
     def __init__(

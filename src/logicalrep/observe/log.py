@@ -12,7 +12,7 @@ Value = str | int | float | datetime | None
 
 
 def log_figures(log: logging.Logger, event: str, **figures: Value) -> None:
-    """At INFO, without figures that are None; the record's attribute `figures` has them for JSON."""
+    """Log an event with its figures, except None, at INFO; the record's attribute `figures` has them for JSON."""
     known_figures = {name: value for name, value in figures.items() if value is not None}
     pairs = " ".join(f"{name}={_text(value)}" for name, value in known_figures.items())
     log.info("%s %s", event, pairs, extra={"event": event, "figures": known_figures})

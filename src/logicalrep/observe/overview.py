@@ -27,7 +27,7 @@ class DatabaseAnswer:
     name: str
     uri: str
     process: str
-    """The state of the process, in a few words, with the error of its last end."""
+    """The state of the process, in a few words, with the error of its last exit."""
     is_failing: bool
     """Whether the process has ended several times, and its restart has not run for a minute."""
     metrics: str | None

@@ -55,7 +55,10 @@ def as_text(text: str) -> str:
 
 
 def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -> str:
-    """`query` has `q`, part of names or states, and `sort`, a key of `_ORDERS`; without `q` the page refreshes."""
+    """Return the page as HTML.
+
+    `query` may have `q`, a part of names or states, and `sort`, a key of `_ORDERS`; without `q` the page refreshes.
+    """
     time_now, query = time.time(), query or {}
     search_text = query.get("q", "")
     # A refresh would clear the search field.

@@ -64,7 +64,10 @@ def query_next_xid(connection: Connection) -> int:
 
 
 def query_oldest_writer(connection: Connection) -> tuple[str, datetime | None] | None:
-    """Return its description, and its start: None for another role without `pg_read_all_stats`."""
+    """Return the description and the start of the oldest transaction that has written; None without one.
+
+    The start is None if another role runs the transaction and this role lacks `pg_read_all_stats`.
+    """
     row = connection.execute(_OLDEST_WRITER).fetchone()
     return None if row is None else (row[0], row[1])
 

@@ -48,7 +48,10 @@ _UNLESS_ASKED_FOR = {"role": "none"}
 
 
 def session_options(own: str) -> str:
-    """PINNED follows the user's options in `own`, because the last setting of a name applies: `own` may set a role."""
+    """Return libpq's `options` of a session: the user's options `own`, and the settings of logicalrep.
+
+    The last setting of a name applies, so PINNED follows `own`; `own` may set a role.
+    """
     return " ".join([_options(_KEEPALIVES | _UNLESS_ASKED_FOR), own, _options(PINNED)])
 
 

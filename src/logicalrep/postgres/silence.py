@@ -58,7 +58,7 @@ class WatchedConnection(psycopg.Connection[TupleRow]):
     patience = PATIENCE
     """The seconds of silence before a check."""
     connect_observer: Callable[[psycopg.Connection[TupleRow]], WatchedConnection] | None = None
-    """Opens the session that checks this one; None if this session checks another one."""
+    """Opens the session that checks this session; None if this session checks another session."""
     backend: Backend | None = None
     password_command: str | None = None
 

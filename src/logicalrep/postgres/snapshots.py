@@ -131,7 +131,7 @@ def _create_slot(
 
 @contextmanager
 def hold_temporary_snapshot(settings: ConnectionSettings, waiting: Wait) -> Iterator[Snapshot]:
-    """With a temporary slot and without locks. Its creation waits as in `run_and_report_waits`."""
+    """Hold the snapshot of a new temporary slot, without locks; the creation waits as in `run_and_report_waits`."""
     slot = f"logicalrep_load_{secrets.token_hex(8)}"
     with settings.connect() as observer, settings.connect(replication=True) as maker:
         taken = TimestampTz.from_datetime(query_server_time(observer))

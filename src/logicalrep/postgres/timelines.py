@@ -41,7 +41,10 @@ class WalPosition:
 def wal_divergence_reason(
     settings: ConnectionSettings, position: WalPosition, current_timeline: Timeline | None
 ) -> str | None:
-    """None if the WAL may contain it. Queries the history of `current_timeline` if the position is on another one."""
+    """Return why the WAL of a server on `current_timeline` does not contain a position; None if it may contain it.
+
+    If the position is on another timeline, the function queries the history of `current_timeline`.
+    """
     reached_timeline = position.timeline
     if reached_timeline is None or current_timeline is None or reached_timeline == current_timeline:
         return None
@@ -84,7 +87,10 @@ def query_switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[
 
 
 def query_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline) -> Timeline:
-    """Query the start once per start of the server; unknown while no walsender is free, or without the history."""
+    """Return the timeline with its start, which is queried once per start of the server.
+
+    The start is unknown while no walsender is free, and if the server lacks the timeline's history.
+    """
     if timeline.id == 1:
         return timeline
     row = connection.execute(

@@ -72,7 +72,7 @@ class UnreadableTable:
 
 
 def query_unreadable_tables(connection: Connection, oids: Collection[int] | None = None) -> dict[int, UnreadableTable]:
-    """Return the unreadable tables of these, or of all, by OID; none unless the database is SQL_ASCII."""
+    """Return the unreadable tables among the given tables, or all, by OID; none unless the database is SQL_ASCII."""
     if connection.info.parameter_status("server_encoding") != "SQL_ASCII":
         return {}
     major = server_major(connection)

@@ -41,7 +41,7 @@ def query_visibility(connection: Connection) -> Visibility:
 def query_moment(connection: Connection) -> tuple[str, datetime, Lsn]:
     """Return the transactions that a statement sees, the server's time, and a later end of its WAL, in one query.
 
-    While the first is equal, no transaction has ended, and the catalog has not changed.
+    While the visibility is equal, no transaction has ended, and the catalog has not changed.
     """
     replayed = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END"
     query = f"SELECT concat_ws(' ', {_snapshot(connection)}, {replayed}), now(), {HEAD}"

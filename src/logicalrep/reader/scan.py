@@ -25,7 +25,7 @@ _AHEAD = 4
 
 @dataclass(frozen=True)
 class Scan:
-    """Rows of a stored table, which are read when they are requested: the scanner of Arrow's dataset protocol.
+    """Rows of a stored table, read on request: the scanner of Arrow's dataset protocol.
 
     The files have no rows of their deletion vectors, and every column has the table's name and type.
 

@@ -25,7 +25,7 @@ from logicalrep.transactions.logs import warn
 
 @dataclass
 class File(InputPartition):
-    """A capture file, which one task reads, as it has one session."""
+    """A capture file of one session; one task reads it."""
 
     path: Path
 

@@ -20,7 +20,10 @@ Offset = dict[str, str | int]
 def offset_of(
     position: WalPosition, *, slot: str | None = None, first_xid: int | None = None, relation_id: int | None = None
 ) -> Offset:
-    """Arguments that are None are left out. `first_xid`: the first transaction received whole, only with two_phase."""
+    """Return the offset of a position, without the arguments that are None.
+
+    `first_xid` is the first transaction that was received whole; only streams with two_phase have it.
+    """
     offset: Offset = {"lsn": str(position.lsn)}
     optional = {"slot": slot, "first_xid": first_xid, "relation_id": relation_id}
     offset |= {key: value for key, value in optional.items() if value is not None}

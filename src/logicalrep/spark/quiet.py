@@ -55,8 +55,8 @@ def is_python_mismatch(error: BaseException) -> bool:
 def install_error_hooks() -> None:
     """Let a program or notebook that ends with an error of this project show its own lines and the error alone.
 
-    Ctrl-C while Spark works shows the own lines too, without the lines of PySpark. Other handlers of exceptions get the
-    exception unchanged, and the error's sentence follows.
+    Ctrl-C while Spark works shows the program's own lines too, without the lines of PySpark. Other handlers of
+    exceptions get the exception unchanged, and the error's sentence follows.
     """
     if not isinstance(sys.excepthook, _Hook):
         sys.excepthook = _Hook(sys.excepthook)

@@ -32,7 +32,7 @@ from logicalrep_runtime.scalars import Lsn
 def register(spark: SparkSession) -> SparkSession:
     """Register the format `logicalrep` with a session, and return the session.
 
-    If a query's error ends the program, the source's error is repeated after Spark's traceback.
+    If a query's error ends the program, the program repeats the source's error after Spark's traceback.
 
     Raises:
         ExecutorError: a Python worker of the present executors lacks the package.

@@ -103,7 +103,7 @@ class Assembler:
         return HANDLERS[message.tag](self, message, lsn)
 
     def feed_rows(self, arrived: UnboundRows) -> int:
-        """Take consecutive row messages at once, instead of by one `feed` each; return the number of rows taken.
+        """Take consecutive row messages in place of a `feed` for each; return the number of rows taken.
 
         The first row that is out of order, and all after it, are not taken: `feed` raises the error of that row. Raises
         OSError as `feed` does.

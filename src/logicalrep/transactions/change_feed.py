@@ -68,7 +68,7 @@ def events(
 ) -> Iterator[Event]:
     """Yield the events of a session's messages. Raises DecodeError and TransactionError.
 
-    Without an assembler, prepared transactions are held until they are decided.
+    Without `assembler`, a new assembler holds prepared transactions until their decision.
     """
     with Assembler() if assembler is None else nullcontext(assembler) as used:
         for lsn, data in messages:

@@ -22,7 +22,7 @@ Small batches let the producer and the consumer work at the same time; large bat
 ROUND_SECONDS = 0.05
 """The least seconds between two batches of few received messages: decoding a batch costs milliseconds."""
 GATHERING_SECONDS = 1.0
-"""The most seconds that received messages wait for further ones, while nobody wants their changes."""
+"""The most seconds that received messages wait for further messages, while no consumer wants their changes."""
 
 # A message batch has at most as many rows as a record batch of Spark, so that most need no regrouping. Its size in
 # bytes is checked after each step of rows.

@@ -184,7 +184,10 @@ class Relations:
         return self._latest | {oid: described.relation for oid, described in self._current.items()}
 
     def adopt(self, stream: StreamRelations) -> None:
-        """The server does not send them again, unless it has described the table to other transactions meanwhile."""
+        """Take over the descriptions of a committed streamed transaction: the server does not send them again.
+
+        A description that arrived later for other transactions stays.
+        """
         for relation_id, described in stream.current.items():
             current = self._current.get(relation_id)
             if current is None or current.arrival < described.arrival:

@@ -5,9 +5,9 @@ of each prepare record, with the acknowledged position. Therefore:
 
 * The end LSN of the last transaction that was delivered and stored may be acknowledged. Open streamed transactions
   do not hold it back: they commit later, and the server then streams them again as a whole.
-* A prepared transaction that is held here until its decision holds the position back to the start of its prepare
-  record: after that, the server would send only the decision. The server then sends later transactions again, which
-  are left out because they lie before `delivered`.
+* A prepared transaction that the assembler holds until its decision holds the position back to the start of its
+  prepare record: after that, the server would send only the decision. The server then sends later transactions again;
+  the assembler omits them, as they are before `delivered`.
 * A keepalive's LSN may be acknowledged while no transaction is partly received; on a slot without changes nothing
   else lets the server remove old WAL.
 """

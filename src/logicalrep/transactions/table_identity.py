@@ -14,7 +14,10 @@ class TableChangedError(LogicalRepError, RuntimeError):
 
 
 def is_of_table(relation: TableDescription, table: TableName, relation_id: int | None) -> bool:
-    """By the OID if that is known, else by name. Raises TableChangedError for another table of that name."""
+    """Return whether a Relation describes a table: by the OID if it is known, else by name.
+
+    Raises TableChangedError if another table has the name.
+    """
     if relation_id is None:
         return relation.table == table
     if relation.table == table and relation.relation_id != relation_id:

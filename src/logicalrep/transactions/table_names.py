@@ -62,7 +62,7 @@ class TableSelection:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> TableSelection:
-        """Raises TableNameError for a text that is neither name nor pattern."""
+        """Return the selection of comma-separated names and patterns. Raises TableNameError for any other text."""
         names = [_named(parts) for text in texts for parts in _all_parts(text, may_be_patterns=True)]
         return cls(
             tuple(table for table in names if _ANY not in "".join(table)),

@@ -8,10 +8,10 @@
     price.load("t", b"19,90")                # ColumnValueError, which names table, column, type and value
 
 `docs/reference/types.md` has the table of types and the rules. The package needs only the standard library; Arrow
-types and arrays need pyarrow. Dates, times and intervals in text format are read in the ISO DateStyle and the
-IntervalStyle postgres; other styles are refused.
+types and arrays need pyarrow. Dates, times and intervals in text format must be in the ISO DateStyle and
+the IntervalStyle postgres; other styles are an error.
 
-psycopg's loaders are not used. They are made for a trusted connection: its binary loaders read past the end of a
+The package does not use psycopg's loaders. They expect a trusted connection: binary loaders read past the end of a
 value that is too short, and values beyond datetime and timedelta raise errors or change (months become days).
 """
 

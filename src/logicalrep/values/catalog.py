@@ -1,4 +1,4 @@
-"""Types from the server's catalog, which says more than Type messages: those give only names."""
+"""Types from the server's catalog, with more facts than Type messages, which have only names."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ CODECS = {
 def python_codec(client_encoding: str) -> str:
     """Return a client_encoding's codec. Raises EncodingError if Python has none (MULE_INTERNAL, EUC_TW).
 
-    SQL_ASCII is read as plain ASCII, as the meaning of its other bytes is unknown.
+    The codec of SQL_ASCII is plain ASCII, as the meaning of its other bytes is unknown.
     """
     name = "".join(character for character in client_encoding.upper() if character.isalnum())
     if name not in CODECS:

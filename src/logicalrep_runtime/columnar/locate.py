@@ -42,7 +42,10 @@ _NO_SPANS = np.empty(0, np.int64)
 def locate(
     session: ColumnarSession, data: Bytes, offsets: Int64s, *, stops: bool, refused: Int64s, copies: bool
 ) -> Located:
-    """`refused`: rows known to be invalid. Raises ValueError for offsets out of bounds or in a wrong order."""
+    """Return the positions of all values of a batch; `refused` has the rows that are known to be invalid.
+
+    Raises ValueError for offsets out of bounds or in a wrong order.
+    """
     offsets = np.ascontiguousarray(offsets)
     native = native_walk(session.plan)
     if native is None:

@@ -1,6 +1,6 @@
 """The walk over a batch by `parse`, message by message, where `logicalrep-native` has no walk of the spec.
 
-`parse` does not tell the positions of values, so the walk copies all values one behind the other, to `Located.data`.
+`parse` does not return the positions of values, so the walk copies all values one behind the other, to `Located.data`.
 """
 
 from __future__ import annotations

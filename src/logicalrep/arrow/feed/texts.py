@@ -1,4 +1,4 @@
-"""The texts of a table's values, whatever the session's encoding and the values' formats."""
+"""The texts of a table's values, for every encoding of a session and both formats of values."""
 
 from __future__ import annotations
 

@@ -109,7 +109,10 @@ class RowReader:
             fields[: native_columns.FIXED] = code, native_columns.WIDTHS[code], *decimal, index
 
     def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[PresentRows, int | None]:
-        """`kinds` is each row's kind. The second result is a message whose row has a wrong number of values."""
+        """Return the rows that messages have, and a message whose row has a wrong number of values, or None.
+
+        `kinds` is each row's kind.
+        """
         count = len(rows)
         present = whole = _row_cells(count)
         if kinds is not None:

@@ -30,7 +30,7 @@ _ALIGNED = 64
 
 
 def load(data: Bytes, relations: Sequence[RelationRows]) -> list[Rows]:
-    """Raises TooLargeError for a column with more than 2 GiB of text."""
+    """Return each relation's rows as typed columns. Raises TooLargeError for a column of more than 2 GiB of text."""
     native = native_module()
     nonempty = [] if native is None else [relation for relation in relations if len(relation[1].rows)]
     loaded = iter(loaded_natively(native, data, nonempty) if nonempty else ())

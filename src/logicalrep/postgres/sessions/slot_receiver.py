@@ -26,7 +26,7 @@ class SlotReceiver(ABC):
     A subclass stores transactions in methods that the thread calls: `_take`, `_decide` and `_end_round`. The condition
     `_changed` guards the data that the thread shares with its users, and is notified of each change.
 
-    Decoding a round costs milliseconds, however few messages it has. So messages wait for further ones, in one round,
+    Decoding a round costs milliseconds, even with few messages. So messages wait for further messages, in one round,
     until changes are wanted.
     """
 

@@ -1,7 +1,8 @@
 """A replication connection: START_REPLICATION, the server's messages, and status updates.
 
 psycopg has no replication API, but libpq's functions for COPY suffice. The generated codec reads and writes all
-envelopes except XLogData, which each message has: its header is cut off here, at the generated layout's width.
+envelopes except XLogData, the envelope of every message: this module cuts its header off at the generated layout's
+width.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Received:
     """Whether the keepalive requests an immediate status update."""
     size: int = field(default=0, compare=False)
     gathering: float = field(default=0.0, compare=False)
-    """The seconds that these messages waited for further ones, by the wish of the reader."""
+    """The seconds that these messages waited for further messages, as the reader requested."""
 
     @property
     def messages(self) -> list[tuple[int, bytes]]:
@@ -69,7 +70,7 @@ class Received:
 
 
 Gathering = Callable[[int, float], float]
-"""For the bytes of received messages and the time of the first of them: the time until which they wait for further
+"""For the bytes of received messages and the time of their first message: the time until which they wait for further
 messages. All times are of `time.monotonic`."""
 
 

@@ -14,7 +14,7 @@ class SlotError(LogicalRepError, RuntimeError):
     reason = ""
     """The reason without the remedy; empty if the text alone has it."""
     is_for_stream = False
-    """Whether the text has the remedy of a stream: the remedy of a destination is another."""
+    """Whether the text has the remedy of a stream, which differs from the remedy of a destination."""
 
     @classmethod
     def for_stream(cls, reason: str, first_step: str = "", *, code: str | None = None) -> Self:

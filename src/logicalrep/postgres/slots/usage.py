@@ -44,7 +44,10 @@ def retry_until_free(action: Callable[[], _Result], connection: Connection, name
 
 
 def in_use(name: str, process: TupleRow | None) -> str:
-    """`process`: process id, and the client's name, address and port; None if unknown."""
+    """Return a sentence about a slot in use.
+
+    `process` has the process id and the client's name, address and port; None if unknown.
+    """
     reader = "another process"
     if process is not None and process[0] is not None:
         pid, application, address, port = process

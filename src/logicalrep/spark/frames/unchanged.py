@@ -37,7 +37,10 @@ decides.
 
 
 def with_unchanged(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """`_unchanged` of the result names values still unknown. `table` is the copy before the changes; none truncates."""
+    """Return the events with the unchanged values of earlier events or of `table`, the copy before the changes.
+
+    `_unchanged` of the result names the values that neither has. No event truncates.
+    """
     # The preimage has a key that is stored out of line and was not sent again.
     sent = {name: _over_change(first(column(name), ignorenulls=True)) for name in names if name in keys}
     events = events.withColumns({name: coalesce(column(name), value) for name, value in sent.items()})

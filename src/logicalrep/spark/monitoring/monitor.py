@@ -1,4 +1,4 @@
-"""The figures of a query in the driver's process; executors' tasks send theirs by HTTP: Spark has no other way."""
+"""The figures of a query in the driver's process; executors' tasks send their figures by HTTP."""
 
 from __future__ import annotations
 

@@ -30,7 +30,10 @@ class TableIdentity:
             self.relation_id = int(str(relation_id))
 
     def query(self, connection: Connection) -> None:
-        """Raises TableChangedError if the name's OID differs from the known OID. A dropped table is no error."""
+        """Compare the OID of the table's name on the server with the known OID; a dropped table is no error.
+
+        Raises TableChangedError if they differ.
+        """
         if self._table is None:
             return
         rows = connection.execute(_NAMES, (*self._table, self.relation_id)).fetchall()

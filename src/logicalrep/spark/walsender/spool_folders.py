@@ -36,7 +36,10 @@ def default_folder() -> Path:
 
 
 def open_own_folder(path: Path | str, within: int | None = None) -> int:
-    """`within`: a folder's descriptor. Raises SpoolError if other users can write there, and FileNotFoundError."""
+    """Return the descriptor of a folder of this user, in the folder with the descriptor `within`.
+
+    Raises SpoolError if other users can write into the folder, and FileNotFoundError.
+    """
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
     except OSError as error:
@@ -75,7 +78,10 @@ def open_shared_folder(path: Path) -> int:
 
 
 def add_folder(shared: int, slot: str) -> tuple[str, int]:
-    """Return the name, and the descriptor that holds the lock. Removes abandoned folders of this host's processes."""
+    """Create a slot's folder; return its name, and the descriptor that holds its lock.
+
+    Removes abandoned folders of this host's processes.
+    """
     host = socket.gethostname()
     # This lock keeps other processes from removing the new folder before it is locked itself.
     fcntl.flock(shared, fcntl.LOCK_EX)

@@ -38,7 +38,7 @@ LONGEST_WAIT = 5.0
 TARGET_BATCH = 32 << 20
 """Bytes of messages that make a batch worth Spark's overhead."""
 TARGET_WAIT = 1.0
-"""Longest wait for such a batch while the server has more to send, in seconds."""
+"""Longest wait for TARGET_BATCH while the server has more to send, in seconds."""
 
 
 class WalsenderStreamReader(SlotStreamReader):

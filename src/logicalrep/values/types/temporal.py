@@ -201,7 +201,7 @@ def timestamp_text(text: str) -> datetime | ExtendedTimestamp:
 
 
 def timestamptz_text(text: str) -> datetime | ExtendedTimestamp:
-    """Read a timestamp with time zone, in UTC. The text's own offset is used, whatever the session's TimeZone."""
+    """Read a timestamp with time zone, in UTC. The text's own offset applies, and not the session's TimeZone."""
     return _timestamp_text(text, True)
 
 
