@@ -43,7 +43,10 @@ def outcomes_text(outcomes: Mapping[str, Outcome], unit: str) -> str:
         rows.append([title, *(f"{figure:,}" for figure in figures)])
         shown = {str(verdict): name for name, verdict in reversed(verdicts.items()) if verdict.result != "right"}
         if shown:
-            texts = [f"`{name}` is {text}" for text, name in [*shown.items()][-_MOST_EXAMPLES:]]
+            verbs = {"wrong": "is ", "stopped": "is ", "failed": ""}
+            texts = [
+                f"`{name}` {verbs[verdicts[name].result]}{text}" for text, name in [*shown.items()][-_MOST_EXAMPLES:]
+            ]
             examples.append(f"- {title}: {'; '.join(reversed(texts))}.")
     return "\n\n".join(filter(None, [table(head, rows), "\n".join(examples)]))
 
