@@ -1,8 +1,8 @@
 """Binary Format of COPY: The file that COPY writes and reads with the binary format.
 
 `copy_binary` hold the messages of each protocol version and `parse`; `Decoder` keeps the state of a session.
-`v1`: What the pgoutput plugin sends for the changes of a publication.
-`walsender`: What a walsender and its client put into CopyData while they replicate.
+`v1`: The messages of the pgoutput plugin for the changes of a publication.
+`walsender`: The messages of a walsender and its client in CopyData during replication.
 `layouts` has the documentation's tables as data.
 
 Generated from the spec by `python -m codegen regen`; do not edit.

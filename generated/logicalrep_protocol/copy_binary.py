@@ -111,7 +111,7 @@ class CopyRow:
     """The values of the columns."""
 
     struct: ClassVar[DataclassStruct[CopyRow]] = DataclassStruct(
-        "column_count" / Rebuild(Int16sb, len_(this.columns)) * "How many values follow.",
+        "column_count" / Rebuild(Int16sb, len_(this.columns)) * "The number of the following values.",
         "columns" / Array(this.column_count, CopyValue.struct) * "The values of the columns.",
     )
 
@@ -147,8 +147,8 @@ class CopyRow:
 class CopyFile:
     """A whole file of COPY with the binary format.
 
-    A COPY to the client sends the same bytes in CopyData. Files with OIDs, which PostgreSQL 10 and 11 write with
-    the option OIDS, are refused, as their rows have one value more than they count.
+    A COPY to the client sends the same bytes in CopyData. Readers refuse files with OIDs, which PostgreSQL 10 and
+    11 write with the option OIDS, as their rows have one value more than their counts.
 
     https://www.postgresql.org/docs/18/sql-copy.html
     """

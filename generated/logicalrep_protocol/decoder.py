@@ -33,8 +33,8 @@ class Decoder(SessionDecoder[_Message]):
 
     Use a new decoder for each session. A message that raises DecodeError does not change the decoder's state.
 
-    The messages of PostgreSQL 19 are those of 18. A new connection is a new session, and so is a new call of
-    pg_logical_slot_get_binary_changes.
+    PostgreSQL 19 has the messages of PostgreSQL 18. A new connection is a new session; a new call of
+    pg_logical_slot_get_binary_changes is a new session too.
 
     Example:
         >>> decoder = Decoder(1)
@@ -51,7 +51,7 @@ class Decoder(SessionDecoder[_Message]):
     parsers = PARSE
 
     streaming: bool
-    """For the next message: whether the message lies between Stream Start and Stream Stop."""
+    """For the next message: whether the message is between Stream Start and Stream Stop."""
     two_phase: bool
     """Whether the slot was created with two_phase."""
     parallel: bool

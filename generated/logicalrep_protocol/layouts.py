@@ -76,7 +76,12 @@ COPY_BINARY = ProtocolLayout(
             doc="One row.",
             operations=(
                 Measure(
-                    name="column_count", type="Int16", width=2, signed=True, of="columns", doc="How many values follow."
+                    name="column_count",
+                    type="Int16",
+                    width=2,
+                    signed=True,
+                    of="columns",
+                    doc="The number of the following values.",
                 ),
                 Repeat(
                     name="columns",
@@ -124,7 +129,7 @@ LOGICALREP = ProtocolLayout(
     ),
     outside="outside of transactions and streams",
     session={
-        "streaming": "The message lies between Stream Start and Stream Stop.",
+        "streaming": "The message is between Stream Start and Stream Stop.",
         "two_phase": "The slot was created with two_phase.",
         "parallel": "The session was started with the option streaming = parallel.",
     },
@@ -154,7 +159,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the transaction's commit record starts, the same as its Commit's commit_lsn.",
+                    doc="The start of the transaction's commit record, equal to commit_lsn of its Commit.",
                 ),
                 Take(
                     name="commit_timestamp",
@@ -162,7 +167,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="When the transaction committed.",
+                    doc="The time of the transaction's commit.",
                 ),
                 Take(
                     name="xid",
@@ -210,16 +215,16 @@ LOGICALREP = ProtocolLayout(
                     type="Int64 (XLogRecPtr)",
                     width=8,
                     wrapper=Lsn,
-                    doc="Where the message lies in the log.",
+                    doc="The position of the message in the log.",
                 ),
-                Text(name="prefix", type="String", doc="The name under which its writer files it."),
+                Text(name="prefix", type="String", doc="The prefix that the writer of the message chose."),
                 Measure(
                     name="content_length",
                     type="Int32",
                     width=4,
                     signed=True,
                     of="content",
-                    doc="How many bytes the content has.",
+                    doc="The length of the content in bytes.",
                 ),
                 Bytes(name="content", type="Byten", count="content_length", doc="The content."),
             ),
@@ -243,14 +248,14 @@ LOGICALREP = ProtocolLayout(
                     type="Int64 (XLogRecPtr)",
                     width=8,
                     wrapper=Lsn,
-                    doc="Where the commit record starts.",
+                    doc="The start of the commit record.",
                 ),
                 Take(
                     name="end_lsn",
                     type="Int64 (XLogRecPtr)",
                     width=8,
                     wrapper=Lsn,
-                    doc="Where the commit record ends, the position to acknowledge once the transaction is safe.",
+                    doc="The end of the commit record, the position to acknowledge once the transaction is safe.",
                 ),
                 Take(
                     name="commit_timestamp",
@@ -258,7 +263,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="When the transaction committed.",
+                    doc="The time of the transaction's commit.",
                 ),
             ),
         ),
@@ -278,7 +283,7 @@ LOGICALREP = ProtocolLayout(
                     type="Int64 (XLogRecPtr)",
                     width=8,
                     wrapper=Lsn,
-                    doc="Where the transaction committed on the origin's server.",
+                    doc="The position of the transaction's commit on the origin's server.",
                 ),
                 Text(name="name", type="String", doc="The origin's name."),
             ),
@@ -315,7 +320,7 @@ LOGICALREP = ProtocolLayout(
                     type="Int32 (Oid)",
                     width=4,
                     wrapper=Oid,
-                    doc="The table's OID, by which changes refer to it.",
+                    doc="The table's OID; changes refer to the table by it.",
                 ),
                 Text(name="namespace", type="String", doc="The table's schema; empty for pg_catalog."),
                 Text(name="name", type="String", doc="The table's name."),
@@ -325,7 +330,7 @@ LOGICALREP = ProtocolLayout(
                     width=1,
                     is_character=True,
                     allowed=(100, 110, 102, 105),
-                    doc="What identifies a row in an Update or Delete, as in pg_class.relreplident.",
+                    doc="The replica identity, which identifies a row in an Update or Delete, as in pg_class.relreplident.",
                 ),
                 Measure(
                     name="column_count",
@@ -333,7 +338,7 @@ LOGICALREP = ProtocolLayout(
                     width=2,
                     signed=True,
                     of="columns",
-                    doc="How many columns follow.",
+                    doc="The number of the following columns.",
                 ),
                 Repeat(
                     name="columns",
@@ -381,7 +386,7 @@ LOGICALREP = ProtocolLayout(
                     type="Int32 (Oid)",
                     width=4,
                     wrapper=Oid,
-                    doc="The data type's OID, by which columns refer to it.",
+                    doc="The data type's OID; columns refer to the type by it.",
                 ),
                 Text(name="namespace", type="String", doc="The type's schema; empty for pg_catalog."),
                 Text(name="name", type="String", doc="The type's name."),
@@ -554,14 +559,14 @@ LOGICALREP = ProtocolLayout(
                     width=4,
                     signed=True,
                     of="relation_ids",
-                    doc="How many tables follow.",
+                    doc="The number of the following tables.",
                 ),
                 Take(
                     name="options",
                     type="Int8",
                     width=1,
                     flags={1: "cascade", 2: "restart_identity"},
-                    doc="The options that the command was given.",
+                    doc="The options of the command.",
                 ),
                 Repeat(
                     name="relation_ids",
@@ -607,7 +612,7 @@ LOGICALREP = ProtocolLayout(
                     width=1,
                     allowed=(0, 1),
                     wrapper=bool,
-                    doc="Whether this is the transaction's first segment.",
+                    doc="Whether the segment is the transaction's first segment.",
                 ),
             ),
         ),
@@ -651,7 +656,7 @@ LOGICALREP = ProtocolLayout(
                     since=2,
                     width=8,
                     wrapper=Lsn,
-                    doc="Where the commit record starts.",
+                    doc="The start of the commit record.",
                 ),
                 Take(
                     name="end_lsn",
@@ -659,7 +664,7 @@ LOGICALREP = ProtocolLayout(
                     since=2,
                     width=8,
                     wrapper=Lsn,
-                    doc="Where the commit record ends, the position to acknowledge once the transaction is safe.",
+                    doc="The end of the commit record, the position to acknowledge once the transaction is safe.",
                 ),
                 Take(
                     name="commit_timestamp",
@@ -668,7 +673,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="When the transaction committed.",
+                    doc="The time of the transaction's commit.",
                 ),
             ),
         ),
@@ -699,7 +704,7 @@ LOGICALREP = ProtocolLayout(
                     since=2,
                     width=4,
                     wrapper=TransactionId,
-                    doc="The id of the subtransaction, the same as xid when the whole transaction is rolled back.",
+                    doc="The id of the subtransaction; equal to xid if the whole transaction is rolled back.",
                 ),
                 Conditional(
                     name="parallel",
@@ -711,7 +716,7 @@ LOGICALREP = ProtocolLayout(
                             since=4,
                             width=8,
                             wrapper=Lsn,
-                            doc="Where the abort record lies.",
+                            doc="The position of the abort record.",
                         ),
                         Take(
                             name="abort_timestamp",
@@ -720,7 +725,7 @@ LOGICALREP = ProtocolLayout(
                             width=8,
                             signed=True,
                             wrapper=TimestampTz,
-                            doc="When the transaction was rolled back.",
+                            doc="The time of the transaction's rollback.",
                         ),
                     ),
                 ),
@@ -748,7 +753,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the prepare record starts.",
+                    doc="The start of the prepare record.",
                 ),
                 Take(
                     name="end_lsn",
@@ -757,7 +762,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the prepare record ends.",
+                    doc="The end of the prepare record.",
                 ),
                 Take(
                     name="prepare_timestamp",
@@ -766,7 +771,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="When the transaction was prepared.",
+                    doc="The time of the transaction's PREPARE TRANSACTION.",
                 ),
                 Take(
                     name="xid",
@@ -776,7 +781,7 @@ LOGICALREP = ProtocolLayout(
                     wrapper=TransactionId,
                     doc="The transaction's id.",
                 ),
-                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
+                Text(name="gid", type="String", since=3, doc="The transaction's name from PREPARE TRANSACTION."),
             ),
         ),
         MessageLayout(
@@ -802,7 +807,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the prepare record starts.",
+                    doc="The start of the prepare record.",
                 ),
                 Take(
                     name="end_lsn",
@@ -811,7 +816,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the prepare record ends.",
+                    doc="The end of the prepare record.",
                 ),
                 Take(
                     name="prepare_timestamp",
@@ -820,7 +825,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="When the transaction was prepared.",
+                    doc="The time of the transaction's PREPARE TRANSACTION.",
                 ),
                 Take(
                     name="xid",
@@ -830,7 +835,7 @@ LOGICALREP = ProtocolLayout(
                     wrapper=TransactionId,
                     doc="The transaction's id.",
                 ),
-                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
+                Text(name="gid", type="String", since=3, doc="The transaction's name from PREPARE TRANSACTION."),
             ),
         ),
         MessageLayout(
@@ -855,7 +860,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the record of COMMIT PREPARED starts.",
+                    doc="The start of the record of COMMIT PREPARED.",
                 ),
                 Take(
                     name="end_lsn",
@@ -864,7 +869,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the record of COMMIT PREPARED ends, the position to acknowledge once the transaction is safe.",
+                    doc="The end of the record of COMMIT PREPARED, the position to acknowledge once the transaction is safe.",
                 ),
                 Take(
                     name="commit_timestamp",
@@ -873,7 +878,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="When the transaction committed.",
+                    doc="The time of the transaction's commit.",
                 ),
                 Take(
                     name="xid",
@@ -883,7 +888,7 @@ LOGICALREP = ProtocolLayout(
                     wrapper=TransactionId,
                     doc="The transaction's id.",
                 ),
-                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
+                Text(name="gid", type="String", since=3, doc="The transaction's name from PREPARE TRANSACTION."),
             ),
         ),
         MessageLayout(
@@ -908,7 +913,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the prepare record ended.",
+                    doc="The end of the prepare record.",
                 ),
                 Take(
                     name="rollback_end_lsn",
@@ -917,7 +922,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the record of ROLLBACK PREPARED ends, the position to acknowledge.",
+                    doc="The end of the record of ROLLBACK PREPARED, the position to acknowledge.",
                 ),
                 Take(
                     name="prepare_timestamp",
@@ -926,7 +931,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="When the transaction was prepared.",
+                    doc="The time of the transaction's PREPARE TRANSACTION.",
                 ),
                 Take(
                     name="rollback_timestamp",
@@ -935,7 +940,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="When the transaction was rolled back.",
+                    doc="The time of the transaction's rollback.",
                 ),
                 Take(
                     name="xid",
@@ -945,7 +950,7 @@ LOGICALREP = ProtocolLayout(
                     wrapper=TransactionId,
                     doc="The transaction's id.",
                 ),
-                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
+                Text(name="gid", type="String", since=3, doc="The transaction's name from PREPARE TRANSACTION."),
             ),
         ),
         MessageLayout(
@@ -970,7 +975,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the prepare record starts.",
+                    doc="The start of the prepare record.",
                 ),
                 Take(
                     name="end_lsn",
@@ -979,7 +984,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     refused=(0,),
                     wrapper=Lsn,
-                    doc="Where the prepare record ends.",
+                    doc="The end of the prepare record.",
                 ),
                 Take(
                     name="prepare_timestamp",
@@ -988,7 +993,7 @@ LOGICALREP = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="When the transaction was prepared.",
+                    doc="The time of the transaction's PREPARE TRANSACTION.",
                 ),
                 Take(
                     name="xid",
@@ -998,7 +1003,7 @@ LOGICALREP = ProtocolLayout(
                     wrapper=TransactionId,
                     doc="The id of the top-level transaction.",
                 ),
-                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
+                Text(name="gid", type="String", since=3, doc="The transaction's name from PREPARE TRANSACTION."),
             ),
         ),
     ),
@@ -1036,7 +1041,12 @@ LOGICALREP = ProtocolLayout(
             doc="The values of a row, one for each column of its Relation, in that order.",
             operations=(
                 Measure(
-                    name="column_count", type="Int16", width=2, signed=True, of="cells", doc="How many columns follow."
+                    name="column_count",
+                    type="Int16",
+                    width=2,
+                    signed=True,
+                    of="cells",
+                    doc="The number of the following columns.",
                 ),
                 Repeat(
                     name="cells",
@@ -1080,7 +1090,7 @@ LOGICALREP = ProtocolLayout(
                             width=4,
                             signed=True,
                             of="value",
-                            doc="How many bytes the value has.",
+                            doc="The length of the value in bytes.",
                         ),
                         Bytes(name="value", type="Byten", count="length", doc="The value."),
                     ),
@@ -1098,7 +1108,7 @@ LOGICALREP = ProtocolLayout(
                             width=4,
                             signed=True,
                             of="value",
-                            doc="How many bytes the value has.",
+                            doc="The length of the value in bytes.",
                         ),
                         Bytes(name="value", type="Byten", count="length", doc="The value."),
                     ),
@@ -1107,7 +1117,7 @@ LOGICALREP = ProtocolLayout(
         ),
     },
 )
-"""What the pgoutput plugin sends for the changes of a publication."""
+"""The messages of the pgoutput plugin for the changes of a publication."""
 
 
 WALSENDER = ProtocolLayout(
@@ -1135,7 +1145,7 @@ WALSENDER = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="The server's clock when it sent this.",
+                    doc="The server's clock when it sent the message.",
                 ),
                 Bytes(name="payload", type="Byten", doc="The message."),
             ),
@@ -1156,7 +1166,7 @@ WALSENDER = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="The server's clock when it sent this.",
+                    doc="The server's clock when it sent the message.",
                 ),
                 Take(
                     name="reply_requested",
@@ -1164,7 +1174,7 @@ WALSENDER = ProtocolLayout(
                     width=1,
                     allowed=(0, 1),
                     wrapper=bool,
-                    doc="Whether the client should answer at once, lest the server take it for dead.",
+                    doc="Whether the client should answer at once, so that the server does not end the connection.",
                 ),
             ),
         ),
@@ -1174,7 +1184,7 @@ WALSENDER = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/19/protocol-replication.html#PROTOCOL-REPLICATION-PRIMARY-STATUS-UPDATE",
-            doc="Answers a Request primary status update with how far the server is, and which transactions are about to commit.",
+            doc="Answers a Request primary status update with the server\u0027s position, and the transactions that are about to commit.",
             operations=(
                 Constant(name="tag", type="Byte1('s')", width=1, is_character=True, code=115),
                 Take(name="end_lsn", type="Int64", width=8, wrapper=Lsn, doc="The end of the log on the server."),
@@ -1182,7 +1192,7 @@ WALSENDER = ProtocolLayout(
                     name="oldest_committing_xid",
                     type="Int64",
                     width=8,
-                    doc="The oldest transaction that is committing on the server; the next one to be assigned where none is active.",
+                    doc="The oldest transaction that is committing on the server; without one, the next id that the server assigns.",
                 ),
                 Take(name="next_xid", type="Int64", width=8, doc="The next transaction id that the server assigns."),
                 Take(
@@ -1191,7 +1201,7 @@ WALSENDER = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="The server's clock when it sent this.",
+                    doc="The server's clock when it sent the message.",
                 ),
             ),
         ),
@@ -1201,7 +1211,7 @@ WALSENDER = ProtocolLayout(
             since=1,
             sender="client",
             reference="https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-STANDBY-STATUS-UPDATE",
-            doc="Says how far the client has come; the server may discard what lies before the flushed position.",
+            doc="Reports the client\u0027s positions; the server may discard the log before the flushed position.",
             operations=(
                 Constant(name="tag", type="Byte1('r')", width=1, is_character=True, code=114),
                 Take(
@@ -1209,21 +1219,21 @@ WALSENDER = ProtocolLayout(
                     type="Int64",
                     width=8,
                     wrapper=Lsn,
-                    doc="One past the last byte that was received and written.",
+                    doc="The position after the last byte that the client has received and written.",
                 ),
                 Take(
                     name="flushed_lsn",
                     type="Int64",
                     width=8,
                     wrapper=Lsn,
-                    doc="One past the last byte that is durable; it moves the slot.",
+                    doc="The position after the last byte that the client has made durable; it moves the slot.",
                 ),
                 Take(
                     name="applied_lsn",
                     type="Int64",
                     width=8,
                     wrapper=Lsn,
-                    doc="One past the last byte that was applied.",
+                    doc="The position after the last byte that the client has applied.",
                 ),
                 Take(
                     name="send_timestamp",
@@ -1231,7 +1241,7 @@ WALSENDER = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="The client's clock when it sent this.",
+                    doc="The client's clock when it sent the message.",
                 ),
                 Take(
                     name="reply_requested",
@@ -1258,7 +1268,7 @@ WALSENDER = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="The client's clock when it sent this.",
+                    doc="The client's clock when it sent the message.",
                 ),
                 Take(
                     name="xmin",
@@ -1293,11 +1303,11 @@ WALSENDER = ProtocolLayout(
                     width=8,
                     signed=True,
                     wrapper=TimestampTz,
-                    doc="The client's clock when it sent this.",
+                    doc="The client's clock when it sent the message.",
                 ),
             ),
         ),
     ),
     parts={},
 )
-"""What a walsender and its client put into CopyData while they replicate."""
+"""The messages of a walsender and its client in CopyData during replication."""

@@ -115,12 +115,12 @@ class Begin:
     tag: ClassVar[Literal["B"]] = "B"
 
     final_lsn: Lsn
-    """Where the transaction's commit record starts, the same as its Commit's commit_lsn.
+    """The start of the transaction's commit record, equal to commit_lsn of its Commit.
 
     Never zero.
     """
     commit_timestamp: TimestampTz
-    """When the transaction committed.
+    """The time of the transaction's commit.
 
     For a transaction replayed from a replication origin, the time at the origin.
     """
@@ -131,8 +131,8 @@ class Begin:
         "tag" / Const(b"B"),
         "final_lsn"
         / Typed(NoneOf(Int64ub, (0,)), Lsn)
-        * "Where the transaction's commit record starts, the same as its Commit's commit_lsn.",
-        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction committed.",
+        * "The start of the transaction's commit record, equal to commit_lsn of its Commit.",
+        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "The time of the transaction's commit.",
         "xid" / Int32ub * "The transaction's id.",
     )
 
@@ -173,8 +173,8 @@ _begin__final_lsn, _begin__commit_timestamp, _begin__xid = setters(Begin)
 class Message:
     """Something that pg_logical_emit_message wrote into the log; sent when the option messages is on.
 
-    One that is not transactional comes as soon as it is decoded, between transactions and ahead of older ones,
-    even if the transaction that wrote it rolled back.
+    The server sends a message that is not transactional as soon as it decodes the message: between transactions,
+    before older transactions, and even if the transaction that wrote the message rolled back.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-MESSAGE
     Sent by message_cb, stream_message_cb.
@@ -185,9 +185,9 @@ class Message:
     flags: int
     """Whether the message belongs to a transaction."""
     message_lsn: Lsn
-    """Where the message lies in the log."""
+    """The position of the message in the log."""
     prefix: str
-    """The name under which its writer files it."""
+    """The prefix that the writer of the message chose."""
     content: bytes
     """The content.
 
@@ -197,9 +197,9 @@ class Message:
     struct: ClassVar[DataclassStruct[Message]] = DataclassStruct(
         "tag" / Const(b"M"),
         "flags" / Flags(Int8ub, transactional=1) * "Whether the message belongs to a transaction.",
-        "message_lsn" / Typed(Int64ub, Lsn) * "Where the message lies in the log.",
-        "prefix" / String * "The name under which its writer files it.",
-        "content_length" / Rebuild(Int32sb, len_(this.content)) * "How many bytes the content has.",
+        "message_lsn" / Typed(Int64ub, Lsn) * "The position of the message in the log.",
+        "prefix" / String * "The prefix that the writer of the message chose.",
+        "content_length" / Rebuild(Int32sb, len_(this.content)) * "The length of the content in bytes.",
         "content" / Bytes(this.content_length) * "The content.",
     )
 
@@ -279,11 +279,11 @@ class Commit:
     tag: ClassVar[Literal["C"]] = "C"
 
     commit_lsn: Lsn
-    """Where the commit record starts."""
+    """The start of the commit record."""
     end_lsn: Lsn
-    """Where the commit record ends, the position to acknowledge once the transaction is safe."""
+    """The end of the commit record, the position to acknowledge once the transaction is safe."""
     commit_timestamp: TimestampTz
-    """When the transaction committed.
+    """The time of the transaction's commit.
 
     For a transaction replayed from a replication origin, the time at the origin.
     """
@@ -291,11 +291,11 @@ class Commit:
     struct: ClassVar[DataclassStruct[Commit]] = DataclassStruct(
         "tag" / Const(b"C"),
         "flags" / Const(0, Int8ub) * "Unused so far.",
-        "commit_lsn" / Typed(Int64ub, Lsn) * "Where the commit record starts.",
+        "commit_lsn" / Typed(Int64ub, Lsn) * "The start of the commit record.",
         "end_lsn"
         / Typed(Int64ub, Lsn)
-        * "Where the commit record ends, the position to acknowledge once the transaction is safe.",
-        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction committed.",
+        * "The end of the commit record, the position to acknowledge once the transaction is safe.",
+        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "The time of the transaction's commit.",
     )
 
     def __init__(self, *, commit_lsn: Lsn, end_lsn: Lsn, commit_timestamp: TimestampTz) -> None:
@@ -333,7 +333,7 @@ _commit__commit_lsn, _commit__end_lsn, _commit__commit_timestamp = setters(Commi
 class Origin:
     """Says which replication origin the transaction was replayed from.
 
-    Has no xid, not even in a stream block, and comes there in the first segment only.
+    Has no xid, not even in a stream block, and is only in the first segment of a stream.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-ORIGIN
     Sent by begin_cb, begin_prepare_cb, stream_start_cb.
@@ -342,16 +342,16 @@ class Origin:
     tag: ClassVar[Literal["O"]] = "O"
 
     origin_lsn: Lsn
-    """Where the transaction committed on the origin's server.
+    """The position of the transaction's commit on the origin's server.
 
-    Zero where the origin set none, and always in a stream block, as the transaction has not ended there.
+    Zero if the origin set no position, and always in a stream block, as the transaction has not ended there.
     """
     name: str
     """The origin's name."""
 
     struct: ClassVar[DataclassStruct[Origin]] = DataclassStruct(
         "tag" / Const(b"O"),
-        "origin_lsn" / Typed(Int64ub, Lsn) * "Where the transaction committed on the origin's server.",
+        "origin_lsn" / Typed(Int64ub, Lsn) * "The position of the transaction's commit on the origin's server.",
         "name" / String * "The origin's name.",
     )
 
@@ -399,8 +399,8 @@ class Column:
     flags: int
     """Whether the column belongs to the replica identity.
 
-    With REPLICA IDENTITY FULL every column is flagged, with NOTHING or a dropped identity index none, so this is
-    not the primary key.
+    With REPLICA IDENTITY FULL every column is flagged; with NOTHING or a dropped identity index no column is
+    flagged. So the flag does not mean the primary key.
     """
     name: str
     """The column's name."""
@@ -461,7 +461,7 @@ _column__flags, _column__name, _column__type_id, _column__type_modifier = setter
 
 
 class ReplicaIdentity(StrEnum):
-    """What identifies a row in an Update or Delete, as in pg_class.relreplident."""
+    """The replica identity, which identifies a row in an Update or Delete, as in pg_class.relreplident."""
 
     DEFAULT = "d"
     NOTHING = "n"
@@ -474,8 +474,9 @@ class Relation:
     """Describes a table; sent before the first change that needs it and again when it may have changed.
 
     Sent again, unchanged, after commands that merely touch the table (ANALYZE, GRANT) and after the abort of a
-    streamed transaction. Renaming a schema sends none before PostgreSQL 16. With publish_via_partition_root the
-    partition's description follows the root's although every change names the root.
+    streamed transaction; not sent after the renaming of a schema before PostgreSQL 16. With
+    publish_via_partition_root the partition's description follows the root's, although every change names the
+    root.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-RELATION
     Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
@@ -484,25 +485,25 @@ class Relation:
     tag: ClassVar[Literal["R"]] = "R"
 
     relation_id: Oid
-    """The table's OID, by which changes refer to it."""
+    """The table's OID; changes refer to the table by it."""
     namespace: str
     """The table's schema; empty for pg_catalog."""
     name: str
     """The table's name."""
     replica_identity: ReplicaIdentity
-    """What identifies a row in an Update or Delete, as in pg_class.relreplident."""
+    """The replica identity, which identifies a row in an Update or Delete, as in pg_class.relreplident."""
     columns: tuple[Column, ...]
     """The published columns, in the order of the tuples' values."""
 
     struct: ClassVar[DataclassStruct[Relation]] = DataclassStruct(
         "tag" / Const(b"R"),
-        "relation_id" / Int32ub * "The table's OID, by which changes refer to it.",
+        "relation_id" / Int32ub * "The table's OID; changes refer to the table by it.",
         "namespace" / String * "The table's schema; empty for pg_catalog.",
         "name" / String * "The table's name.",
         "replica_identity"
         / Char(ReplicaIdentity)
-        * "What identifies a row in an Update or Delete, as in pg_class.relreplident.",
-        "column_count" / Rebuild(Int16sb, len_(this.columns)) * "How many columns follow.",
+        * "The replica identity, which identifies a row in an Update or Delete, as in pg_class.relreplident.",
+        "column_count" / Rebuild(Int16sb, len_(this.columns)) * "The number of the following columns.",
         "columns"
         / Array(this.column_count, Column.struct)
         * "The published columns, in the order of the tuples' values.",
@@ -588,7 +589,7 @@ _relation__relation_id, _relation__namespace, _relation__name, _relation__replic
 class Type:
     """Names a data type that is not built in, ahead of the Relation that uses it.
 
-    Sent for OIDs of 10000 and above only, those in pg_catalog included, and not again when the type is renamed.
+    Sent only for OIDs of 10000 and above, also for types in pg_catalog, and not again after the type is renamed.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TYPE
     Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
@@ -597,21 +598,21 @@ class Type:
     tag: ClassVar[Literal["Y"]] = "Y"
 
     type_id: Oid
-    """The data type's OID, by which columns refer to it."""
+    """The data type's OID; columns refer to the type by it."""
     namespace: str
     """The type's schema; empty for pg_catalog.
 
-    For a domain, the schema of the type that it is based on in the end.
+    For a domain, the schema of its base type, which is no domain.
     """
     name: str
     """The type's name.
 
-    For a domain, the name of the type that it is based on in the end.
+    For a domain, the name of its base type, which is no domain.
     """
 
     struct: ClassVar[DataclassStruct[Type]] = DataclassStruct(
         "tag" / Const(b"Y"),
-        "type_id" / Int32ub * "The data type's OID, by which columns refer to it.",
+        "type_id" / Int32ub * "The data type's OID; columns refer to the type by it.",
         "namespace" / String * "The type's schema; empty for pg_catalog.",
         "name" / String * "The type's name.",
     )
@@ -696,7 +697,7 @@ class Text:
 
     struct: ClassVar[DataclassStruct[Text]] = DataclassStruct(
         "kind" / Const(b"t") * "In text format.",
-        "length" / Rebuild(Int32sb, len_(this.value)) * "How many bytes the value has.",
+        "length" / Rebuild(Int32sb, len_(this.value)) * "The length of the value in bytes.",
         "value" / Bytes(this.length) * "The value.",
     )
 
@@ -705,7 +706,7 @@ class Text:
 class Binary:
     """A value as the type's send function writes it; for the option binary.
 
-    With binary = true a value whose type has no send function still comes as text.
+    With binary = true the server still sends a value as text if its type has no send function.
     """
 
     kind: ClassVar[Literal["b"]] = "b"
@@ -715,7 +716,7 @@ class Binary:
 
     struct: ClassVar[DataclassStruct[Binary]] = DataclassStruct(
         "kind" / Const(b"b") * "In binary format.",
-        "length" / Rebuild(Int32sb, len_(this.value)) * "How many bytes the value has.",
+        "length" / Rebuild(Int32sb, len_(this.value)) * "The length of the value in bytes.",
         "value" / Bytes(this.length) * "The value.",
     )
 
@@ -747,7 +748,7 @@ class TupleData:
     """The values. None for the kinds n and u."""
 
     struct: ClassVar[DataclassStruct[TupleData]] = DataclassStruct(
-        "column_count" / Rebuild(Int16sb, len_(this.cells)) * "How many columns follow.",
+        "column_count" / Rebuild(Int16sb, len_(this.cells)) * "The number of the following columns.",
         "cells" / Array(this.column_count, _CELL) * "The values.",
         cells="cells",
     )
@@ -843,7 +844,7 @@ def _tuple_data_cell(kind: int, value: bytes | None) -> Cell:
 class Insert:
     """A new row.
 
-    An UPDATE that moves a row into the publication's row filter comes as an Insert too.
+    The server also sends an Insert for an UPDATE that moves a row into the publication's row filter.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-INSERT
     Sent by change_cb, stream_change_cb.
@@ -913,14 +914,14 @@ class Update:
     old_kind: Literal["K", "O"] | None
     """K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).
 
-    Where the key has a value stored out of line, K is sent even if the key did not change, and the new row then
-    has that column unchanged.
+    If the key has a value stored out of line, the server sends K even if the key did not change, and the new row
+    then has this column unchanged.
     """
     old: TupleData | None
     """The old row; of a K row only the key columns count.
 
     Present with `old_kind`. A K row has every column of the Relation; the server sends the columns outside the
-    key as NULL, whatever their value. With publish_via_partition_root, the row has the partition's key, while the
+    key as NULL, for every value. With publish_via_partition_root, the row has the partition's key, while the
     Relation flags the root's key: a flagged column may be NULL here, and a column without a flag may have a
     value.
     """
@@ -1009,7 +1010,7 @@ _update__relation_id, _update__old_kind, _update__old, _update__new = setters(Up
 class Delete:
     """A deleted row.
 
-    An UPDATE that moves a row out of the publication's row filter comes as a Delete too.
+    The server also sends a Delete for an UPDATE that moves a row out of the publication's row filter.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-DELETE
     Sent by change_cb, stream_change_cb.
@@ -1024,7 +1025,7 @@ class Delete:
     old: TupleData
     """The old row; of a K row only the key columns count.
 
-    A K row has every column of the Relation; the server sends the columns outside the key as NULL, whatever their
+    A K row has every column of the Relation; the server sends the columns outside the key as NULL, for every
     value. With publish_via_partition_root, the row has the partition's key, while the Relation flags the root's
     key: a flagged column may be NULL here, and a column without a flag may have a value.
     """
@@ -1081,8 +1082,8 @@ _delete__relation_id, _delete__old_kind, _delete__old = setters(Delete)
 class Truncate:
     """Tables that were emptied by one TRUNCATE.
 
-    Names only the published ones among the tables that the command emptied. PostgreSQL 10 sends none of them; 11
-    was the first.
+    Names only the published tables among the tables that the command emptied. PostgreSQL 10 does not send the
+    message.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TRUNCATE
     Sent by truncate_cb, stream_truncate_cb.
@@ -1091,14 +1092,14 @@ class Truncate:
     tag: ClassVar[Literal["T"]] = "T"
 
     options: int
-    """The options that the command was given."""
+    """The options of the command."""
     relation_ids: tuple[Oid, ...]
     """The tables, each as in its Relation."""
 
     struct: ClassVar[DataclassStruct[Truncate]] = DataclassStruct(
         "tag" / Const(b"T"),
-        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)) * "How many tables follow.",
-        "options" / Flags(Int8ub, cascade=1, restart_identity=2) * "The options that the command was given.",
+        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)) * "The number of the following tables.",
+        "options" / Flags(Int8ub, cascade=1, restart_identity=2) * "The options of the command.",
         "relation_ids" / Array(this.relation_count, Int32ub) * "The tables, each as in its Relation.",
     )
 
@@ -1204,7 +1205,7 @@ native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
     """Parse one whole message. Raises DecodeError unless the bytes are exactly one message.
 
-    `streaming`: whether the message lies between Stream Start and Stream Stop (no effect before version 2).
+    `streaming`: whether the message is between Stream Start and Stream Stop (no effect before version 2).
     `parallel`: whether the session was started with the option streaming = parallel (no effect before version 4).
     `encoding` is the session's client_encoding as a Python codec.
     """
@@ -1228,7 +1229,7 @@ def parse_from(
     """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
     rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
 
-    `streaming`: whether the message lies between Stream Start and Stream Stop (no effect before version 2).
+    `streaming`: whether the message is between Stream Start and Stream Stop (no effect before version 2).
     `parallel`: whether the session was started with the option streaming = parallel (no effect before version 4).
     `encoding` is the session's client_encoding as a Python codec.
     """

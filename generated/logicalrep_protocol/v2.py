@@ -119,8 +119,8 @@ _UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, Overf
 class Message:
     """Something that pg_logical_emit_message wrote into the log; sent when the option messages is on.
 
-    One that is not transactional comes as soon as it is decoded, between transactions and ahead of older ones,
-    even if the transaction that wrote it rolled back.
+    The server sends a message that is not transactional as soon as it decodes the message: between transactions,
+    before older transactions, and even if the transaction that wrote the message rolled back.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-MESSAGE
     Sent by message_cb, stream_message_cb.
@@ -131,16 +131,16 @@ class Message:
     xid: TransactionId | None
     """The id of the streamed transaction.
 
-    Present if the message lies between Stream Start and Stream Stop. Of the top-level transaction also where a
-    subtransaction wrote it, unlike the xid of Relation, Type and row changes; so the abort of a subtransaction
-    does not tell which messages to drop.
+    Present if the message is between Stream Start and Stream Stop. The top-level transaction's id even if a
+    subtransaction wrote the message, unlike the xid of Relation, Type and row changes. So the abort of a
+    subtransaction does not identify the messages to drop.
     """
     flags: int
     """Whether the message belongs to a transaction."""
     message_lsn: Lsn
-    """Where the message lies in the log."""
+    """The position of the message in the log."""
     prefix: str
-    """The name under which its writer files it."""
+    """The prefix that the writer of the message chose."""
     content: bytes
     """The content.
 
@@ -151,9 +151,9 @@ class Message:
         "tag" / Const(b"M"),
         "xid" / IfSession("streaming", Int32ub) * "The id of the streamed transaction.",
         "flags" / Flags(Int8ub, transactional=1) * "Whether the message belongs to a transaction.",
-        "message_lsn" / Typed(Int64ub, Lsn) * "Where the message lies in the log.",
-        "prefix" / String * "The name under which its writer files it.",
-        "content_length" / Rebuild(Int32sb, len_(this.content)) * "How many bytes the content has.",
+        "message_lsn" / Typed(Int64ub, Lsn) * "The position of the message in the log.",
+        "prefix" / String * "The prefix that the writer of the message chose.",
+        "content_length" / Rebuild(Int32sb, len_(this.content)) * "The length of the content in bytes.",
         "content" / Bytes(this.content_length) * "The content.",
     )
 
@@ -237,8 +237,9 @@ class Relation:
     """Describes a table; sent before the first change that needs it and again when it may have changed.
 
     Sent again, unchanged, after commands that merely touch the table (ANALYZE, GRANT) and after the abort of a
-    streamed transaction. Renaming a schema sends none before PostgreSQL 16. With publish_via_partition_root the
-    partition's description follows the root's although every change names the root.
+    streamed transaction; not sent after the renaming of a schema before PostgreSQL 16. With
+    publish_via_partition_root the partition's description follows the root's, although every change names the
+    root.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-RELATION
     Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
@@ -249,29 +250,29 @@ class Relation:
     xid: TransactionId | None
     """The id of the streamed transaction or subtransaction.
 
-    Present if the message lies between Stream Start and Stream Stop.
+    Present if the message is between Stream Start and Stream Stop.
     """
     relation_id: Oid
-    """The table's OID, by which changes refer to it."""
+    """The table's OID; changes refer to the table by it."""
     namespace: str
     """The table's schema; empty for pg_catalog."""
     name: str
     """The table's name."""
     replica_identity: ReplicaIdentity
-    """What identifies a row in an Update or Delete, as in pg_class.relreplident."""
+    """The replica identity, which identifies a row in an Update or Delete, as in pg_class.relreplident."""
     columns: tuple[Column, ...]
     """The published columns, in the order of the tuples' values."""
 
     struct: ClassVar[DataclassStruct[Relation]] = DataclassStruct(
         "tag" / Const(b"R"),
         "xid" / IfSession("streaming", Int32ub) * "The id of the streamed transaction or subtransaction.",
-        "relation_id" / Int32ub * "The table's OID, by which changes refer to it.",
+        "relation_id" / Int32ub * "The table's OID; changes refer to the table by it.",
         "namespace" / String * "The table's schema; empty for pg_catalog.",
         "name" / String * "The table's name.",
         "replica_identity"
         / Char(ReplicaIdentity)
-        * "What identifies a row in an Update or Delete, as in pg_class.relreplident.",
-        "column_count" / Rebuild(Int16sb, len_(this.columns)) * "How many columns follow.",
+        * "The replica identity, which identifies a row in an Update or Delete, as in pg_class.relreplident.",
+        "column_count" / Rebuild(Int16sb, len_(this.columns)) * "The number of the following columns.",
         "columns"
         / Array(this.column_count, Column.struct)
         * "The published columns, in the order of the tuples' values.",
@@ -372,7 +373,7 @@ class Relation:
 class Type:
     """Names a data type that is not built in, ahead of the Relation that uses it.
 
-    Sent for OIDs of 10000 and above only, those in pg_catalog included, and not again when the type is renamed.
+    Sent only for OIDs of 10000 and above, also for types in pg_catalog, and not again after the type is renamed.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TYPE
     Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
@@ -383,25 +384,25 @@ class Type:
     xid: TransactionId | None
     """The id of the streamed transaction or subtransaction.
 
-    Present if the message lies between Stream Start and Stream Stop.
+    Present if the message is between Stream Start and Stream Stop.
     """
     type_id: Oid
-    """The data type's OID, by which columns refer to it."""
+    """The data type's OID; columns refer to the type by it."""
     namespace: str
     """The type's schema; empty for pg_catalog.
 
-    For a domain, the schema of the type that it is based on in the end.
+    For a domain, the schema of its base type, which is no domain.
     """
     name: str
     """The type's name.
 
-    For a domain, the name of the type that it is based on in the end.
+    For a domain, the name of its base type, which is no domain.
     """
 
     struct: ClassVar[DataclassStruct[Type]] = DataclassStruct(
         "tag" / Const(b"Y"),
         "xid" / IfSession("streaming", Int32ub) * "The id of the streamed transaction or subtransaction.",
-        "type_id" / Int32ub * "The data type's OID, by which columns refer to it.",
+        "type_id" / Int32ub * "The data type's OID; columns refer to the type by it.",
         "namespace" / String * "The type's schema; empty for pg_catalog.",
         "name" / String * "The type's name.",
     )
@@ -466,7 +467,7 @@ _type__xid, _type__type_id, _type__namespace, _type__name = setters(Type)
 class Insert:
     """A new row.
 
-    An UPDATE that moves a row into the publication's row filter comes as an Insert too.
+    The server also sends an Insert for an UPDATE that moves a row into the publication's row filter.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-INSERT
     Sent by change_cb, stream_change_cb.
@@ -477,7 +478,7 @@ class Insert:
     xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
-    Present if the message lies between Stream Start and Stream Stop.
+    Present if the message is between Stream Start and Stream Stop.
     """
     relation_id: Oid
     """The table, as in its Relation."""
@@ -551,21 +552,21 @@ class Update:
     xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
-    Present if the message lies between Stream Start and Stream Stop.
+    Present if the message is between Stream Start and Stream Stop.
     """
     relation_id: Oid
     """The table, as in its Relation."""
     old_kind: Literal["K", "O"] | None
     """K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).
 
-    Where the key has a value stored out of line, K is sent even if the key did not change, and the new row then
-    has that column unchanged.
+    If the key has a value stored out of line, the server sends K even if the key did not change, and the new row
+    then has this column unchanged.
     """
     old: TupleData | None
     """The old row; of a K row only the key columns count.
 
     Present with `old_kind`. A K row has every column of the Relation; the server sends the columns outside the
-    key as NULL, whatever their value. With publish_via_partition_root, the row has the partition's key, while the
+    key as NULL, for every value. With publish_via_partition_root, the row has the partition's key, while the
     Relation flags the root's key: a flagged column may be NULL here, and a column without a flag may have a
     value.
     """
@@ -667,7 +668,7 @@ _update__xid, _update__relation_id, _update__old_kind, _update__old, _update__ne
 class Delete:
     """A deleted row.
 
-    An UPDATE that moves a row out of the publication's row filter comes as a Delete too.
+    The server also sends a Delete for an UPDATE that moves a row out of the publication's row filter.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-DELETE
     Sent by change_cb, stream_change_cb.
@@ -678,7 +679,7 @@ class Delete:
     xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
-    Present if the message lies between Stream Start and Stream Stop.
+    Present if the message is between Stream Start and Stream Stop.
     """
     relation_id: Oid
     """The table, as in its Relation."""
@@ -687,7 +688,7 @@ class Delete:
     old: TupleData
     """The old row; of a K row only the key columns count.
 
-    A K row has every column of the Relation; the server sends the columns outside the key as NULL, whatever their
+    A K row has every column of the Relation; the server sends the columns outside the key as NULL, for every
     value. With publish_via_partition_root, the row has the partition's key, while the Relation flags the root's
     key: a flagged column may be NULL here, and a column without a flag may have a value.
     """
@@ -758,8 +759,8 @@ _delete__xid, _delete__relation_id, _delete__old_kind, _delete__old = setters(De
 class Truncate:
     """Tables that were emptied by one TRUNCATE.
 
-    Names only the published ones among the tables that the command emptied. PostgreSQL 10 sends none of them; 11
-    was the first.
+    Names only the published tables among the tables that the command emptied. PostgreSQL 10 does not send the
+    message.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TRUNCATE
     Sent by truncate_cb, stream_truncate_cb.
@@ -770,10 +771,10 @@ class Truncate:
     xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
-    Present if the message lies between Stream Start and Stream Stop.
+    Present if the message is between Stream Start and Stream Stop.
     """
     options: int
-    """The options that the command was given."""
+    """The options of the command."""
     relation_ids: tuple[Oid, ...]
     """The tables, each as in its Relation."""
 
@@ -782,8 +783,8 @@ class Truncate:
         "xid"
         / IfSession("streaming", Int32ub)
         * "The id of the streamed transaction, or of the subtransaction that made the change.",
-        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)) * "How many tables follow.",
-        "options" / Flags(Int8ub, cascade=1, restart_identity=2) * "The options that the command was given.",
+        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)) * "The number of the following tables.",
+        "options" / Flags(Int8ub, cascade=1, restart_identity=2) * "The options of the command.",
         "relation_ids" / Array(this.relation_count, Int32ub) * "The tables, each as in its Relation.",
     )
 
@@ -854,7 +855,8 @@ _truncate__xid, _truncate__options, _truncate__relation_ids = setters(Truncate)
 class StreamStart:
     """Opens a segment of a transaction that is still in progress.
 
-    After a reconnection a streamed transaction starts over with a first segment, and no Stream Abort says so.
+    After a reconnection the server sends a streamed transaction again from its first segment, without a Stream
+    Abort.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-START
     Sent by stream_start_cb.
@@ -865,12 +867,12 @@ class StreamStart:
     xid: TransactionId
     """The id of the top-level transaction."""
     first_segment: bool
-    """Whether this is the transaction's first segment."""
+    """Whether the segment is the transaction's first segment."""
 
     struct: ClassVar[DataclassStruct[StreamStart]] = DataclassStruct(
         "tag" / Const(b"S"),
         "xid" / Int32ub * "The id of the top-level transaction.",
-        "first_segment" / Boolean * "Whether this is the transaction's first segment.",
+        "first_segment" / Boolean * "Whether the segment is the transaction's first segment.",
     )
 
     def __init__(self, *, xid: TransactionId, first_segment: bool) -> None:
@@ -952,11 +954,11 @@ class StreamCommit:
     xid: TransactionId
     """The id of the top-level transaction."""
     commit_lsn: Lsn
-    """Where the commit record starts."""
+    """The start of the commit record."""
     end_lsn: Lsn
-    """Where the commit record ends, the position to acknowledge once the transaction is safe."""
+    """The end of the commit record, the position to acknowledge once the transaction is safe."""
     commit_timestamp: TimestampTz
-    """When the transaction committed.
+    """The time of the transaction's commit.
 
     For a transaction replayed from a replication origin, the time at the origin.
     """
@@ -965,11 +967,11 @@ class StreamCommit:
         "tag" / Const(b"c"),
         "xid" / Int32ub * "The id of the top-level transaction.",
         "flags" / Const(0, Int8ub) * "Unused so far.",
-        "commit_lsn" / Typed(Int64ub, Lsn) * "Where the commit record starts.",
+        "commit_lsn" / Typed(Int64ub, Lsn) * "The start of the commit record.",
         "end_lsn"
         / Typed(Int64ub, Lsn)
-        * "Where the commit record ends, the position to acknowledge once the transaction is safe.",
-        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction committed.",
+        * "The end of the commit record, the position to acknowledge once the transaction is safe.",
+        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "The time of the transaction's commit.",
     )
 
     def __init__(self, *, xid: TransactionId, commit_lsn: Lsn, end_lsn: Lsn, commit_timestamp: TimestampTz) -> None:
@@ -1011,11 +1013,10 @@ _stream_commit__xid, _stream_commit__commit_lsn, _stream_commit__end_lsn, _strea
 class StreamAbort:
     """Rolls back a streamed transaction, or one of its subtransactions.
 
-    Comes after a Stream Stop, never inside a segment. One comes for each aborted subtransaction, the innermost
-    first, possibly for one of which nothing was sent; for a whole transaction, the one with subxid = xid comes
-    last. PostgreSQL 18 sends it in sessions without streaming too, whatever their version, for a savepoint that
-    is rolled back in a transaction of which it knows already that it will be; nothing of that was sent, nor will
-    be.
+    Sent after a Stream Stop, never inside a segment: for each aborted subtransaction, the innermost first, even
+    if the server sent no change of it. For a whole transaction, the message with subxid = xid is the last.
+    PostgreSQL 18 also sends the message in sessions without streaming, in every version, for a savepoint that is
+    rolled back in a transaction that it already knows to be rolled back; it sends no change of this transaction.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-ABORT
     Sent by stream_abort_cb.
@@ -1026,12 +1027,12 @@ class StreamAbort:
     xid: TransactionId
     """The id of the top-level transaction."""
     subxid: TransactionId
-    """The id of the subtransaction, the same as xid when the whole transaction is rolled back."""
+    """The id of the subtransaction; equal to xid if the whole transaction is rolled back."""
 
     struct: ClassVar[DataclassStruct[StreamAbort]] = DataclassStruct(
         "tag" / Const(b"A"),
         "xid" / Int32ub * "The id of the top-level transaction.",
-        "subxid" / Int32ub * "The id of the subtransaction, the same as xid when the whole transaction is rolled back.",
+        "subxid" / Int32ub * "The id of the subtransaction; equal to xid if the whole transaction is rolled back.",
     )
 
     def __init__(self, *, xid: TransactionId, subxid: TransactionId) -> None:
@@ -1133,8 +1134,8 @@ native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
     """Parse one whole message. Raises DecodeError unless the bytes are exactly one message.
 
-    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
-    was started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
+    `streaming`: whether the message is between Stream Start and Stream Stop. `parallel`: whether the session was
+    started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
     client_encoding as a Python codec.
     """
     if type(data) is not bytes:
@@ -1157,8 +1158,8 @@ def parse_from(
     """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
     rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
 
-    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
-    was started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
+    `streaming`: whether the message is between Stream Start and Stream Stop. `parallel`: whether the session was
+    started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
     client_encoding as a Python codec.
     """
     if offset < 0:

@@ -115,8 +115,8 @@ _UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, Overf
 class BeginPrepare:
     """Opens a transaction that was prepared; its changes follow, then Prepare.
 
-    A slot created with two_phase sends these messages to clients of versions 1 and 2 as well (15 and later). A
-    transaction prepared before two_phase was turned on is sent at its COMMIT PREPARED, in whole.
+    A slot created with two_phase sends these messages to clients of versions 1 and 2 as well (15 and later). If a
+    transaction was prepared before two_phase was turned on, the server sends it whole at its COMMIT PREPARED.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-BEGIN-PREPARE
     Sent by begin_prepare_cb.
@@ -125,32 +125,32 @@ class BeginPrepare:
     tag: ClassVar[Literal["b"]] = "b"
 
     prepare_lsn: Lsn
-    """Where the prepare record starts.
+    """The start of the prepare record.
 
     Never zero.
     """
     end_lsn: Lsn
-    """Where the prepare record ends.
+    """The end of the prepare record.
 
     Never zero.
     """
     prepare_timestamp: TimestampTz
-    """When the transaction was prepared.
+    """The time of the transaction's PREPARE TRANSACTION.
 
     For a transaction replayed from a replication origin, the time at the origin.
     """
     xid: TransactionId
     """The transaction's id."""
     gid: str
-    """The name that PREPARE TRANSACTION gave it."""
+    """The transaction's name from PREPARE TRANSACTION."""
 
     struct: ClassVar[DataclassStruct[BeginPrepare]] = DataclassStruct(
         "tag" / Const(b"b"),
-        "prepare_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record starts.",
-        "end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record ends.",
-        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was prepared.",
+        "prepare_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "The start of the prepare record.",
+        "end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "The end of the prepare record.",
+        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "The time of the transaction's PREPARE TRANSACTION.",
         "xid" / Int32ub * "The transaction's id.",
-        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
+        "gid" / String * "The transaction's name from PREPARE TRANSACTION.",
     )
 
     def __init__(
@@ -212,8 +212,8 @@ class BeginPrepare:
 class Prepare:
     """Closes the transaction that Begin Prepare opened; it is decided later.
 
-    May follow Begin Prepare at once. PostgreSQL 18 sends it without one for a transaction that has no changes but
-    locks of rows; of such a one 15 to 17 send nothing but the decision.
+    May follow Begin Prepare at once. PostgreSQL 18 sends Prepare without Begin Prepare for a transaction that
+    only locked rows; PostgreSQL 15 to 17 send only the decision of such a transaction.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-PREPARE
     Sent by prepare_cb.
@@ -222,33 +222,33 @@ class Prepare:
     tag: ClassVar[Literal["P"]] = "P"
 
     prepare_lsn: Lsn
-    """Where the prepare record starts.
+    """The start of the prepare record.
 
     Never zero.
     """
     end_lsn: Lsn
-    """Where the prepare record ends.
+    """The end of the prepare record.
 
     Never zero.
     """
     prepare_timestamp: TimestampTz
-    """When the transaction was prepared.
+    """The time of the transaction's PREPARE TRANSACTION.
 
     For a transaction replayed from a replication origin, the time at the origin.
     """
     xid: TransactionId
     """The transaction's id."""
     gid: str
-    """The name that PREPARE TRANSACTION gave it."""
+    """The transaction's name from PREPARE TRANSACTION."""
 
     struct: ClassVar[DataclassStruct[Prepare]] = DataclassStruct(
         "tag" / Const(b"P"),
         "flags" / Const(0, Int8ub) * "Unused so far.",
-        "prepare_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record starts.",
-        "end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record ends.",
-        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was prepared.",
+        "prepare_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "The start of the prepare record.",
+        "end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "The end of the prepare record.",
+        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "The time of the transaction's PREPARE TRANSACTION.",
         "xid" / Int32ub * "The transaction's id.",
-        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
+        "gid" / String * "The transaction's name from PREPARE TRANSACTION.",
     )
 
     def __init__(
@@ -311,35 +311,35 @@ class CommitPrepared:
     tag: ClassVar[Literal["K"]] = "K"
 
     commit_lsn: Lsn
-    """Where the record of COMMIT PREPARED starts.
+    """The start of the record of COMMIT PREPARED.
 
     Never zero.
     """
     end_lsn: Lsn
-    """Where the record of COMMIT PREPARED ends, the position to acknowledge once the transaction is safe.
+    """The end of the record of COMMIT PREPARED, the position to acknowledge once the transaction is safe.
 
     Never zero.
     """
     commit_timestamp: TimestampTz
-    """When the transaction committed.
+    """The time of the transaction's commit.
 
     For a transaction replayed from a replication origin, the time at the origin.
     """
     xid: TransactionId
     """The transaction's id."""
     gid: str
-    """The name that PREPARE TRANSACTION gave it."""
+    """The transaction's name from PREPARE TRANSACTION."""
 
     struct: ClassVar[DataclassStruct[CommitPrepared]] = DataclassStruct(
         "tag" / Const(b"K"),
         "flags" / Const(0, Int8ub) * "Unused so far.",
-        "commit_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the record of COMMIT PREPARED starts.",
+        "commit_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "The start of the record of COMMIT PREPARED.",
         "end_lsn"
         / Typed(NoneOf(Int64ub, (0,)), Lsn)
-        * "Where the record of COMMIT PREPARED ends, the position to acknowledge once the transaction is safe.",
-        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction committed.",
+        * "The end of the record of COMMIT PREPARED, the position to acknowledge once the transaction is safe.",
+        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "The time of the transaction's commit.",
         "xid" / Int32ub * "The transaction's id.",
-        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
+        "gid" / String * "The transaction's name from PREPARE TRANSACTION.",
     )
 
     def __init__(
@@ -408,38 +408,38 @@ class RollbackPrepared:
     tag: ClassVar[Literal["r"]] = "r"
 
     prepare_end_lsn: Lsn
-    """Where the prepare record ended.
+    """The end of the prepare record.
 
     Never zero.
     """
     rollback_end_lsn: Lsn
-    """Where the record of ROLLBACK PREPARED ends, the position to acknowledge.
+    """The end of the record of ROLLBACK PREPARED, the position to acknowledge.
 
     Never zero.
     """
     prepare_timestamp: TimestampTz
-    """When the transaction was prepared."""
+    """The time of the transaction's PREPARE TRANSACTION."""
     rollback_timestamp: TimestampTz
-    """When the transaction was rolled back.
+    """The time of the transaction's rollback.
 
     For a transaction replayed from a replication origin, the time at the origin.
     """
     xid: TransactionId
     """The transaction's id."""
     gid: str
-    """The name that PREPARE TRANSACTION gave it."""
+    """The transaction's name from PREPARE TRANSACTION."""
 
     struct: ClassVar[DataclassStruct[RollbackPrepared]] = DataclassStruct(
         "tag" / Const(b"r"),
         "flags" / Const(0, Int8ub) * "Unused so far.",
-        "prepare_end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record ended.",
+        "prepare_end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "The end of the prepare record.",
         "rollback_end_lsn"
         / Typed(NoneOf(Int64ub, (0,)), Lsn)
-        * "Where the record of ROLLBACK PREPARED ends, the position to acknowledge.",
-        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was prepared.",
-        "rollback_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was rolled back.",
+        * "The end of the record of ROLLBACK PREPARED, the position to acknowledge.",
+        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "The time of the transaction's PREPARE TRANSACTION.",
+        "rollback_timestamp" / Typed(Int64sb, TimestampTz) * "The time of the transaction's rollback.",
         "xid" / Int32ub * "The transaction's id.",
-        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
+        "gid" / String * "The transaction's name from PREPARE TRANSACTION.",
     )
 
     def __init__(
@@ -534,33 +534,33 @@ class StreamPrepare:
     tag: ClassVar[Literal["p"]] = "p"
 
     prepare_lsn: Lsn
-    """Where the prepare record starts.
+    """The start of the prepare record.
 
     Never zero.
     """
     end_lsn: Lsn
-    """Where the prepare record ends.
+    """The end of the prepare record.
 
     Never zero.
     """
     prepare_timestamp: TimestampTz
-    """When the transaction was prepared.
+    """The time of the transaction's PREPARE TRANSACTION.
 
     For a transaction replayed from a replication origin, the time at the origin.
     """
     xid: TransactionId
     """The id of the top-level transaction."""
     gid: str
-    """The name that PREPARE TRANSACTION gave it."""
+    """The transaction's name from PREPARE TRANSACTION."""
 
     struct: ClassVar[DataclassStruct[StreamPrepare]] = DataclassStruct(
         "tag" / Const(b"p"),
         "flags" / Const(0, Int8ub) * "Unused so far.",
-        "prepare_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record starts.",
-        "end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record ends.",
-        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was prepared.",
+        "prepare_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "The start of the prepare record.",
+        "end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "The end of the prepare record.",
+        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "The time of the transaction's PREPARE TRANSACTION.",
         "xid" / Int32ub * "The id of the top-level transaction.",
-        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
+        "gid" / String * "The transaction's name from PREPARE TRANSACTION.",
     )
 
     def __init__(
@@ -705,8 +705,8 @@ native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
     """Parse one whole message. Raises DecodeError unless the bytes are exactly one message.
 
-    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
-    was started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
+    `streaming`: whether the message is between Stream Start and Stream Stop. `parallel`: whether the session was
+    started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
     client_encoding as a Python codec.
     """
     if type(data) is not bytes:
@@ -729,8 +729,8 @@ def parse_from(
     """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
     rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
 
-    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
-    was started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
+    `streaming`: whether the message is between Stream Start and Stream Stop. `parallel`: whether the session was
+    started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
     client_encoding as a Python codec.
     """
     if offset < 0:

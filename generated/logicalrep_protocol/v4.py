@@ -1,6 +1,6 @@
 """Protocol version 4, of PostgreSQL 16 and later.
 
-Aborts of streamed transactions carry their place and time, for subscribers that apply in parallel.
+Aborts of streamed transactions have their position and time, for subscribers that apply in parallel.
 
 New or changed: StreamAbort. The rest equals v3.
 
@@ -115,11 +115,10 @@ _UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, Overf
 class StreamAbort:
     """Rolls back a streamed transaction, or one of its subtransactions.
 
-    Comes after a Stream Stop, never inside a segment. One comes for each aborted subtransaction, the innermost
-    first, possibly for one of which nothing was sent; for a whole transaction, the one with subxid = xid comes
-    last. PostgreSQL 18 sends it in sessions without streaming too, whatever their version, for a savepoint that
-    is rolled back in a transaction of which it knows already that it will be; nothing of that was sent, nor will
-    be.
+    Sent after a Stream Stop, never inside a segment: for each aborted subtransaction, the innermost first, even
+    if the server sent no change of it. For a whole transaction, the message with subxid = xid is the last.
+    PostgreSQL 18 also sends the message in sessions without streaming, in every version, for a savepoint that is
+    rolled back in a transaction that it already knows to be rolled back; it sends no change of this transaction.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-ABORT
     Sent by stream_abort_cb.
@@ -130,28 +129,28 @@ class StreamAbort:
     xid: TransactionId
     """The id of the top-level transaction."""
     subxid: TransactionId
-    """The id of the subtransaction, the same as xid when the whole transaction is rolled back."""
+    """The id of the subtransaction; equal to xid if the whole transaction is rolled back."""
     abort_lsn: Lsn | None
-    """Where the abort record lies.
+    """The position of the abort record.
 
-    Present if the session was started with the option streaming = parallel. Zero when a crash ended the
+    Present if the session was started with the option streaming = parallel. Zero if a crash ended the
     transaction.
     """
     abort_timestamp: TimestampTz | None
-    """When the transaction was rolled back.
+    """The time of the transaction's rollback.
 
-    Present if the session was started with the option streaming = parallel. Zero when a crash ended the
-    transaction; the origin's time for one replayed from a replication origin.
+    Present if the session was started with the option streaming = parallel. Zero if a crash ended the
+    transaction; the origin's time for a transaction that was replayed from a replication origin.
     """
 
     struct: ClassVar[DataclassStruct[StreamAbort]] = DataclassStruct(
         "tag" / Const(b"A"),
         "xid" / Int32ub * "The id of the top-level transaction.",
-        "subxid" / Int32ub * "The id of the subtransaction, the same as xid when the whole transaction is rolled back.",
-        "abort_lsn" / IfSession("parallel", Typed(Int64ub, Lsn)) * "Where the abort record lies.",
+        "subxid" / Int32ub * "The id of the subtransaction; equal to xid if the whole transaction is rolled back.",
+        "abort_lsn" / IfSession("parallel", Typed(Int64ub, Lsn)) * "The position of the abort record.",
         "abort_timestamp"
         / IfSession("parallel", Typed(Int64sb, TimestampTz))
-        * "When the transaction was rolled back.",
+        * "The time of the transaction's rollback.",
     )
 
     def __init__(
@@ -294,9 +293,8 @@ native_write: Callable[..., bytes | None] | None = native_writer(native_read)
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
     """Parse one whole message. Raises DecodeError unless the bytes are exactly one message.
 
-    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
-    was started with the option streaming = parallel. `encoding` is the session's client_encoding as a Python
-    codec.
+    `streaming`: whether the message is between Stream Start and Stream Stop. `parallel`: whether the session was
+    started with the option streaming = parallel. `encoding` is the session's client_encoding as a Python codec.
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
@@ -318,9 +316,8 @@ def parse_from(
     """Parse the message that begins at an offset, and return it with the offset of its end. A message that takes the
     rest ends with the data, or where its length says. DecodeError counts offsets from the message's first byte.
 
-    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
-    was started with the option streaming = parallel. `encoding` is the session's client_encoding as a Python
-    codec.
+    `streaming`: whether the message is between Stream Start and Stream Stop. `parallel`: whether the session was
+    started with the option streaming = parallel. `encoding` is the session's client_encoding as a Python codec.
     """
     if offset < 0:
         raise ValueError(f"the offset {offset} is negative")

@@ -1,4 +1,4 @@
-"""What a walsender and its client put into CopyData while they replicate.
+"""The messages of a walsender and its client in CopyData during replication.
 
 https://www.postgresql.org/docs/18/protocol-replication.html
 
@@ -83,16 +83,16 @@ class XLogData:
     start_lsn: Lsn
     """The position of the message.
 
-    In logical replication zero for Relation and Type and for a Begin that an Origin follows; it goes backwards
-    from one stream segment to the next. Order by arrival, not by this.
+    In logical replication zero for Relation and Type, and for a Begin before an Origin; the position decreases
+    from one stream segment to the next. Order messages by their arrival, not by this position.
     """
     end_lsn: Lsn
     """The end of the log on the server.
 
-    In logical replication always the same as start_lsn.
+    In logical replication always equal to start_lsn.
     """
     send_timestamp: TimestampTz
-    """The server's clock when it sent this."""
+    """The server's clock when it sent the message."""
     payload: bytes
     """The message."""
 
@@ -100,7 +100,7 @@ class XLogData:
         "tag" / Const(b"w"),
         "start_lsn" / Typed(Int64ub, Lsn) * "The position of the message.",
         "end_lsn" / Typed(Int64ub, Lsn) * "The end of the log on the server.",
-        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The server's clock when it sent this.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The server's clock when it sent the message.",
         "payload" / GreedyBytes * "The message.",
     )
 
@@ -157,15 +157,17 @@ class PrimaryKeepaliveMessage:
     In logical replication the last position sent; acknowledge it to move an idle slot on.
     """
     send_timestamp: TimestampTz
-    """The server's clock when it sent this."""
+    """The server's clock when it sent the message."""
     reply_requested: bool
-    """Whether the client should answer at once, lest the server take it for dead."""
+    """Whether the client should answer at once, so that the server does not end the connection."""
 
     struct: ClassVar[DataclassStruct[PrimaryKeepaliveMessage]] = DataclassStruct(
         "tag" / Const(b"k"),
         "end_lsn" / Typed(Int64ub, Lsn) * "The end of the log on the server.",
-        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The server's clock when it sent this.",
-        "reply_requested" / Boolean * "Whether the client should answer at once, lest the server take it for dead.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The server's clock when it sent the message.",
+        "reply_requested"
+        / Boolean
+        * "Whether the client should answer at once, so that the server does not end the connection.",
     )
 
     def __init__(self, *, end_lsn: Lsn, send_timestamp: TimestampTz, reply_requested: bool) -> None:
@@ -207,7 +209,7 @@ class PrimaryKeepaliveMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class PrimaryStatusUpdate:
-    """Answers a Request primary status update with how far the server is, and which transactions are about to
+    """Answers a Request primary status update with the server's position, and the transactions that are about to
     commit.
 
     https://www.postgresql.org/docs/19/protocol-replication.html#PROTOCOL-REPLICATION-PRIMARY-STATUS-UPDATE
@@ -219,20 +221,20 @@ class PrimaryStatusUpdate:
     end_lsn: Lsn
     """The end of the log on the server."""
     oldest_committing_xid: int
-    """The oldest transaction that is committing on the server; the next one to be assigned where none is active."""
+    """The oldest transaction that is committing on the server; without one, the next id that the server assigns."""
     next_xid: int
     """The next transaction id that the server assigns."""
     send_timestamp: TimestampTz
-    """The server's clock when it sent this."""
+    """The server's clock when it sent the message."""
 
     struct: ClassVar[DataclassStruct[PrimaryStatusUpdate]] = DataclassStruct(
         "tag" / Const(b"s"),
         "end_lsn" / Typed(Int64ub, Lsn) * "The end of the log on the server.",
         "oldest_committing_xid"
         / Int64ub
-        * "The oldest transaction that is committing on the server; the next one to be assigned where none is active.",
+        * "The oldest transaction that is committing on the server; without one, the next id that the server assigns.",
         "next_xid" / Int64ub * "The next transaction id that the server assigns.",
-        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The server's clock when it sent this.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The server's clock when it sent the message.",
     )
 
     def __init__(self, *, end_lsn: Lsn, oldest_committing_xid: int, next_xid: int, send_timestamp: TimestampTz) -> None:
@@ -273,7 +275,7 @@ class PrimaryStatusUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class StandbyStatusUpdate:
-    """Says how far the client has come; the server may discard what lies before the flushed position.
+    """Reports the client's positions; the server may discard the log before the flushed position.
 
     https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-STANDBY-STATUS-UPDATE
     """
@@ -281,22 +283,26 @@ class StandbyStatusUpdate:
     tag: ClassVar[Literal["r"]] = "r"
 
     written_lsn: Lsn
-    """One past the last byte that was received and written."""
+    """The position after the last byte that the client has received and written."""
     flushed_lsn: Lsn
-    """One past the last byte that is durable; it moves the slot."""
+    """The position after the last byte that the client has made durable; it moves the slot."""
     applied_lsn: Lsn
-    """One past the last byte that was applied."""
+    """The position after the last byte that the client has applied."""
     send_timestamp: TimestampTz
-    """The client's clock when it sent this."""
+    """The client's clock when it sent the message."""
     reply_requested: bool
     """Whether the server should answer at once."""
 
     struct: ClassVar[DataclassStruct[StandbyStatusUpdate]] = DataclassStruct(
         "tag" / Const(b"r"),
-        "written_lsn" / Typed(Int64ub, Lsn) * "One past the last byte that was received and written.",
-        "flushed_lsn" / Typed(Int64ub, Lsn) * "One past the last byte that is durable; it moves the slot.",
-        "applied_lsn" / Typed(Int64ub, Lsn) * "One past the last byte that was applied.",
-        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The client's clock when it sent this.",
+        "written_lsn"
+        / Typed(Int64ub, Lsn)
+        * "The position after the last byte that the client has received and written.",
+        "flushed_lsn"
+        / Typed(Int64ub, Lsn)
+        * "The position after the last byte that the client has made durable; it moves the slot.",
+        "applied_lsn" / Typed(Int64ub, Lsn) * "The position after the last byte that the client has applied.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The client's clock when it sent the message.",
         "reply_requested" / Boolean * "Whether the server should answer at once.",
     )
 
@@ -363,11 +369,11 @@ class HotStandbyFeedbackMessage:
     tag: ClassVar[Literal["h"]] = "h"
 
     send_timestamp: TimestampTz
-    """The client's clock when it sent this."""
+    """The client's clock when it sent the message."""
     xmin: TransactionId
     """The oldest transaction id that the standby still needs, without catalog_xmin.
 
-    Zero in both this and catalog_xmin ends the feedback on this connection.
+    Zero in both xmin and catalog_xmin ends the feedback on this connection.
     """
     xmin_epoch: int
     """The epoch of xmin."""
@@ -378,7 +384,7 @@ class HotStandbyFeedbackMessage:
 
     struct: ClassVar[DataclassStruct[HotStandbyFeedbackMessage]] = DataclassStruct(
         "tag" / Const(b"h"),
-        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The client's clock when it sent this.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The client's clock when it sent the message.",
         "xmin" / Int32ub * "The oldest transaction id that the standby still needs, without catalog_xmin.",
         "xmin_epoch" / Int32ub * "The epoch of xmin.",
         "catalog_xmin" / Int32ub * "The oldest catalog_xmin of the standby's replication slots; zero for none.",
@@ -445,11 +451,11 @@ class RequestPrimaryStatusUpdate:
     tag: ClassVar[Literal["p"]] = "p"
 
     send_timestamp: TimestampTz
-    """The client's clock when it sent this."""
+    """The client's clock when it sent the message."""
 
     struct: ClassVar[DataclassStruct[RequestPrimaryStatusUpdate]] = DataclassStruct(
         "tag" / Const(b"p"),
-        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The client's clock when it sent this.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The client's clock when it sent the message.",
     )
 
     def __init__(self, *, send_timestamp: TimestampTz) -> None:

@@ -1,4 +1,4 @@
-"""Base Backup: What a walsender puts into CopyData during BASE_BACKUP.
+"""Base Backup: The messages of a walsender in CopyData during BASE_BACKUP.
 
 `Session` decodes both sides of a connection. `v1` has the messages of each version; `layouts` has the rows of
 the documentation's tables as operations.

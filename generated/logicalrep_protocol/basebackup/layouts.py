@@ -83,4 +83,4 @@ BASEBACKUP = ProtocolLayout(
     ),
     parts={},
 )
-"""What a walsender puts into CopyData during BASE_BACKUP."""
+"""The messages of a walsender in CopyData during BASE_BACKUP."""

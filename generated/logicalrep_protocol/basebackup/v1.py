@@ -1,4 +1,4 @@
-"""What a walsender puts into CopyData during BASE_BACKUP.
+"""The messages of a walsender in CopyData during BASE_BACKUP.
 
 https://www.postgresql.org/docs/18/protocol-replication.html
 

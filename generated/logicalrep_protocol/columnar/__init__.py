@@ -45,7 +45,7 @@ class Session(ColumnarSession):
     parsers = PARSE
 
     streaming: bool = False
-    """For the next message: whether the message lies between Stream Start and Stream Stop."""
+    """For the next message: whether the message is between Stream Start and Stream Stop."""
     two_phase: bool = False
     """Whether the slot was created with two_phase."""
     parallel: bool = False

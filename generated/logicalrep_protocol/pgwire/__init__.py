@@ -1,4 +1,4 @@
-"""Message Formats: What a client and a server send each other.
+"""Message Formats: The messages between a client and a server.
 
 `Session` decodes both sides of a connection. `v3_0` and `v3_2` hold the messages of each version; `layouts`
 has the rows of the documentation's tables as operations.

@@ -273,9 +273,9 @@ PGWIRE = ProtocolLayout(
                     body=Text(
                         name="mechanisms",
                         type="String",
-                        doc="The names of the mechanisms, those first that the server likes best.",
+                        doc="The names of the mechanisms, in the order of the server's preference.",
                     ),
-                    doc="The names of the mechanisms, those first that the server likes best.",
+                    doc="The names of the mechanisms, in the order of the server's preference.",
                 ),
             ),
         ),
@@ -331,7 +331,7 @@ PGWIRE = ProtocolLayout(
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-BACKENDKEYDATA",
             places=("session start",),
-            doc="The key by which the session can be cancelled.",
+            doc="The key for cancelling the session\u0027s statements.",
             operations=(
                 Constant(name="tag", type="Byte1('K')", width=1, is_character=True, code=75),
                 Measure(
@@ -373,7 +373,7 @@ PGWIRE = ProtocolLayout(
                     type="Int16",
                     width=2,
                     of="parameter_formats",
-                    doc="How many formats of parameters follow.",
+                    doc="The number of the following formats of parameters.",
                 ),
                 Repeat(
                     name="parameter_formats",
@@ -386,12 +386,16 @@ PGWIRE = ProtocolLayout(
                         signed=True,
                         allowed=(0, 1),
                         wrapper=FormatCode,
-                        doc="The formats of the parameters: none where all are text, one for all, or one each.",
+                        doc="The formats of the parameters: no format if all are text, one format for all, or a format for each.",
                     ),
-                    doc="The formats of the parameters: none where all are text, one for all, or one each.",
+                    doc="The formats of the parameters: no format if all are text, one format for all, or a format for each.",
                 ),
                 Measure(
-                    name="parameter_count", type="Int16", width=2, of="parameters", doc="How many parameters follow."
+                    name="parameter_count",
+                    type="Int16",
+                    width=2,
+                    of="parameters",
+                    doc="The number of the following parameters.",
                 ),
                 Repeat(
                     name="parameters",
@@ -405,7 +409,7 @@ PGWIRE = ProtocolLayout(
                     type="Int16",
                     width=2,
                     of="result_formats",
-                    doc="How many formats of result columns follow.",
+                    doc="The number of the following formats of result columns.",
                 ),
                 Repeat(
                     name="result_formats",
@@ -418,9 +422,9 @@ PGWIRE = ProtocolLayout(
                         signed=True,
                         allowed=(0, 1),
                         wrapper=FormatCode,
-                        doc="The formats of the columns of the result: none where all are text, one for all, or one each.",
+                        doc="The formats of the result's columns: no format if all are text, one format for all, or a format for each.",
                     ),
-                    doc="The formats of the columns of the result: none where all are text, one for all, or one each.",
+                    doc="The formats of the result's columns: no format if all are text, one format for all, or a format for each.",
                 ),
             ),
         ),
@@ -431,7 +435,7 @@ PGWIRE = ProtocolLayout(
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-BINDCOMPLETE",
             places=("outside",),
-            doc="The portal of Bind is there.",
+            doc="The server has created the portal of Bind.",
             operations=(
                 Constant(name="tag", type="Byte1('2')", width=1, is_character=True, code=50),
                 Constant(
@@ -452,7 +456,7 @@ PGWIRE = ProtocolLayout(
             sender="client",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-CANCELREQUEST",
             when=["expected", "startup"],
-            doc="Asks, in a connection of its own, to cancel what another session does.",
+            doc="Asks, in a separate connection, to cancel the statement of another session.",
             operations=(
                 Measure(
                     name="length",
@@ -515,7 +519,7 @@ PGWIRE = ProtocolLayout(
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-CLOSECOMPLETE",
             places=("outside",),
-            doc="What Close names is closed.",
+            doc="The server has closed the prepared statement or portal of Close.",
             operations=(
                 Constant(name="tag", type="Byte1('3')", width=1, is_character=True, code=51),
                 Constant(
@@ -551,7 +555,7 @@ PGWIRE = ProtocolLayout(
                 Text(
                     name="command",
                     type="String",
-                    doc="The command's tag: its name and, for many, how many rows it affected.",
+                    doc="The command's tag: its name and, for many commands, the number of affected rows.",
                 ),
             ),
         ),
@@ -563,7 +567,7 @@ PGWIRE = ProtocolLayout(
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYDATA",
             places=("copy to the client", "copy both ways"),
             carries=("walsender", "basebackup"),
-            doc="A piece of the data of COPY, or of what a replication connection carries.",
+            doc="A piece of the data of COPY, or a message of a replication connection.",
             operations=(
                 Constant(name="tag", type="Byte1('d')", width=1, is_character=True, code=100),
                 Measure(
@@ -644,11 +648,9 @@ PGWIRE = ProtocolLayout(
                     width=1,
                     allowed=(0, 1),
                     wrapper=CopyFormat,
-                    doc="Whether all is text or all is binary.",
+                    doc="Whether all values are text, or all are binary.",
                 ),
-                Measure(
-                    name="column_count", type="Int16", width=2, of="column_formats", doc="How many columns there are."
-                ),
+                Measure(name="column_count", type="Int16", width=2, of="column_formats", doc="The number of columns."),
                 Repeat(
                     name="column_formats",
                     type="Int16[N]",
@@ -691,11 +693,9 @@ PGWIRE = ProtocolLayout(
                     width=1,
                     allowed=(0, 1),
                     wrapper=CopyFormat,
-                    doc="Whether all is text or all is binary.",
+                    doc="Whether all values are text, or all are binary.",
                 ),
-                Measure(
-                    name="column_count", type="Int16", width=2, of="column_formats", doc="How many columns there are."
-                ),
+                Measure(name="column_count", type="Int16", width=2, of="column_formats", doc="The number of columns."),
                 Repeat(
                     name="column_formats",
                     type="Int16[N]",
@@ -721,7 +721,7 @@ PGWIRE = ProtocolLayout(
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYBOTHRESPONSE",
             places=("outside",),
             opens="copy both ways",
-            doc="Data goes both ways from here on; for replication alone.",
+            doc="Begins a copy in both directions; only for replication.",
             operations=(
                 Constant(name="tag", type="Byte1('W')", width=1, is_character=True, code=87),
                 Measure(
@@ -738,11 +738,9 @@ PGWIRE = ProtocolLayout(
                     width=1,
                     allowed=(0, 1),
                     wrapper=CopyFormat,
-                    doc="Whether all is text or all is binary.",
+                    doc="Whether all values are text, or all are binary.",
                 ),
-                Measure(
-                    name="column_count", type="Int16", width=2, of="column_formats", doc="How many columns there are."
-                ),
+                Measure(name="column_count", type="Int16", width=2, of="column_formats", doc="The number of columns."),
                 Repeat(
                     name="column_formats",
                     type="Int16[N]",
@@ -778,7 +776,9 @@ PGWIRE = ProtocolLayout(
                     preceding=1,
                     doc="The length of the message in bytes, with itself and without the tag.",
                 ),
-                Measure(name="column_count", type="Int16", width=2, of="columns", doc="How many columns follow."),
+                Measure(
+                    name="column_count", type="Int16", width=2, of="columns", doc="The number of the following columns."
+                ),
                 Repeat(
                     name="columns",
                     type="ColumnValue",
@@ -813,7 +813,7 @@ PGWIRE = ProtocolLayout(
                     width=1,
                     is_character=True,
                     allowed=(83, 80),
-                    doc="The kind of thing to describe.",
+                    doc="The kind of object to describe.",
                 ),
                 Text(name="name", type="String", doc="Its name; empty for the unnamed one."),
             ),
@@ -825,7 +825,7 @@ PGWIRE = ProtocolLayout(
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-EMPTYQUERYRESPONSE",
             places=("outside",),
-            doc="The query was empty; comes in place of CommandComplete.",
+            doc="The query was empty; sent in place of CommandComplete.",
             operations=(
                 Constant(name="tag", type="Byte1('I')", width=1, is_character=True, code=73),
                 Constant(
@@ -937,7 +937,7 @@ PGWIRE = ProtocolLayout(
                     type="Int16",
                     width=2,
                     of="argument_formats",
-                    doc="How many formats of arguments follow.",
+                    doc="The number of the following formats of arguments.",
                 ),
                 Repeat(
                     name="argument_formats",
@@ -950,11 +950,17 @@ PGWIRE = ProtocolLayout(
                         signed=True,
                         allowed=(0, 1),
                         wrapper=FormatCode,
-                        doc="The formats of the arguments: none where all are text, one for all, or one each.",
+                        doc="The formats of the arguments: no format if all are text, one format for all, or a format for each.",
                     ),
-                    doc="The formats of the arguments: none where all are text, one for all, or one each.",
+                    doc="The formats of the arguments: no format if all are text, one format for all, or a format for each.",
                 ),
-                Measure(name="argument_count", type="Int16", width=2, of="arguments", doc="How many arguments follow."),
+                Measure(
+                    name="argument_count",
+                    type="Int16",
+                    width=2,
+                    of="arguments",
+                    doc="The number of the following arguments.",
+                ),
                 Repeat(
                     name="arguments",
                     type="ArgumentValue",
@@ -1078,7 +1084,7 @@ PGWIRE = ProtocolLayout(
                     type="Int32",
                     width=4,
                     signed=True,
-                    doc="The newest version that the server speaks.",
+                    doc="The newest version that the server supports.",
                 ),
                 Measure(
                     name="option_count",
@@ -1086,7 +1092,7 @@ PGWIRE = ProtocolLayout(
                     width=4,
                     signed=True,
                     of="options",
-                    doc="How many options follow.",
+                    doc="The number of the following options.",
                 ),
                 Repeat(
                     name="options",
@@ -1104,7 +1110,7 @@ PGWIRE = ProtocolLayout(
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-NODATA",
             places=("outside",),
-            doc="What Describe names returns no rows.",
+            doc="The prepared statement or portal of Describe returns no rows.",
             operations=(
                 Constant(name="tag", type="Byte1('n')", width=1, is_character=True, code=110),
                 Constant(
@@ -1197,11 +1203,7 @@ PGWIRE = ProtocolLayout(
                     doc="The length of the message in bytes, with itself and without the tag.",
                 ),
                 Measure(
-                    name="parameter_count",
-                    type="Int16",
-                    width=2,
-                    of="parameter_types",
-                    doc="How many parameters there are.",
+                    name="parameter_count", type="Int16", width=2, of="parameter_types", doc="The number of parameters."
                 ),
                 Repeat(
                     name="parameter_types",
@@ -1261,7 +1263,11 @@ PGWIRE = ProtocolLayout(
                 Text(name="statement", type="String", doc="The prepared statement's name; empty for the unnamed one."),
                 Text(name="query", type="String", doc="The query."),
                 Measure(
-                    name="parameter_count", type="Int16", width=2, of="parameter_types", doc="How many types follow."
+                    name="parameter_count",
+                    type="Int16",
+                    width=2,
+                    of="parameter_types",
+                    doc="The number of the following types.",
                 ),
                 Repeat(
                     name="parameter_types",
@@ -1285,7 +1291,7 @@ PGWIRE = ProtocolLayout(
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-PARSECOMPLETE",
             places=("outside",),
-            doc="The prepared statement of Parse is there.",
+            doc="The server has created the prepared statement of Parse.",
             operations=(
                 Constant(name="tag", type="Byte1('1')", width=1, is_character=True, code=49),
                 Constant(
@@ -1409,7 +1415,7 @@ PGWIRE = ProtocolLayout(
                     preceding=1,
                     doc="The length of the message in bytes, with itself and without the tag.",
                 ),
-                Measure(name="field_count", type="Int16", width=2, of="fields", doc="How many columns there are."),
+                Measure(name="field_count", type="Int16", width=2, of="fields", doc="The number of columns."),
                 Repeat(
                     name="fields",
                     type="FieldDescription",
@@ -1661,7 +1667,7 @@ PGWIRE = ProtocolLayout(
                     width=1,
                     is_character=True,
                     refused=(0,),
-                    doc="The kind of field, by a letter. Those that are unknown are kept.",
+                    doc="The kind of field, as a letter; other letters are legal too.",
                 ),
                 Text(name="text", type="String", doc="Its text."),
             ),
@@ -1692,14 +1698,14 @@ PGWIRE = ProtocolLayout(
                     type="Int32",
                     width=4,
                     wrapper=Oid,
-                    doc="The OID of the table; zero for what is no column of one.",
+                    doc="The OID of the column's table; zero for an expression.",
                 ),
                 Take(
                     name="column_number",
                     type="Int16",
                     width=2,
                     signed=True,
-                    doc="Its number in the table; zero for what is no column of one.",
+                    doc="The column's number in the table; zero for an expression.",
                 ),
                 Take(name="type_id", type="Int32", width=4, wrapper=Oid, doc="The OID of its type."),
                 Take(
@@ -1707,7 +1713,7 @@ PGWIRE = ProtocolLayout(
                     type="Int16",
                     width=2,
                     signed=True,
-                    doc="The type's size; negative for one of no fixed size.",
+                    doc="The type's size; negative for a type without a fixed size.",
                 ),
                 Take(name="type_modifier", type="Int32", width=4, signed=True, doc="The type's modifier; -1 for none."),
                 Take(
@@ -1717,7 +1723,7 @@ PGWIRE = ProtocolLayout(
                     signed=True,
                     allowed=(0, 1),
                     wrapper=FormatCode,
-                    doc="The format of the values; not known yet, and text, where a statement is described.",
+                    doc="The format of the values; text, as it is not known yet, in the description of a statement.",
                 ),
             ),
         ),
@@ -1731,4 +1737,4 @@ PGWIRE = ProtocolLayout(
         ),
     },
 )
-"""What a client and a server send each other."""
+"""The messages between a client and a server."""

@@ -1,6 +1,6 @@
 """Protocol version 3.0, of PostgreSQL 10 and later.
 
-Version 3.0, which all servers speak.
+Version 3.0, which all servers support.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -440,13 +440,13 @@ class AuthenticationSASL:
     tag: ClassVar[Literal["R"]] = "R"
 
     mechanisms: tuple[str, ...]
-    """The names of the mechanisms, those first that the server likes best."""
+    """The names of the mechanisms, in the order of the server's preference."""
 
     struct: ClassVar[DataclassStruct[AuthenticationSASL]] = DataclassStruct(
         "tag" / Const(b"R"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
         "code" / Const(10, Int32sb) * "The kind of request.",
-        "mechanisms" / UntilZero(String) * "The names of the mechanisms, those first that the server likes best.",
+        "mechanisms" / UntilZero(String) * "The names of the mechanisms, in the order of the server's preference.",
     )
 
     def __init__(self, *, mechanisms: tuple[str, ...]) -> None:
@@ -605,7 +605,7 @@ class AuthenticationSASLFinal:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class BackendKeyData:
-    """The key by which the session can be cancelled.
+    """The key for cancelling the session's statements.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-BACKENDKEYDATA
     """
@@ -720,11 +720,11 @@ class Bind:
     statement: str
     """The prepared statement's name; empty for the unnamed one."""
     parameter_formats: tuple[FormatCode, ...]
-    """The formats of the parameters: none where all are text, one for all, or one each."""
+    """The formats of the parameters: no format if all are text, one format for all, or a format for each."""
     parameters: tuple[ParameterValue, ...]
     """The parameters."""
     result_formats: tuple[FormatCode, ...]
-    """The formats of the columns of the result: none where all are text, one for all, or one each."""
+    """The formats of the result's columns: no format if all are text, one format for all, or a format for each."""
 
     struct: ClassVar[DataclassStruct[Bind]] = DataclassStruct(
         "tag" / Const(b"B"),
@@ -733,18 +733,18 @@ class Bind:
         "statement" / String * "The prepared statement's name; empty for the unnamed one.",
         "parameter_format_count"
         / Rebuild(Int16ub, len_(this.parameter_formats))
-        * "How many formats of parameters follow.",
+        * "The number of the following formats of parameters.",
         "parameter_formats"
         / Array(this.parameter_format_count, Typed(OneOf(Int16sb, (0, 1)), FormatCode))
-        * "The formats of the parameters: none where all are text, one for all, or one each.",
-        "parameter_count" / Rebuild(Int16ub, len_(this.parameters)) * "How many parameters follow.",
+        * "The formats of the parameters: no format if all are text, one format for all, or a format for each.",
+        "parameter_count" / Rebuild(Int16ub, len_(this.parameters)) * "The number of the following parameters.",
         "parameters" / Array(this.parameter_count, ParameterValue.struct) * "The parameters.",
         "result_format_count"
         / Rebuild(Int16ub, len_(this.result_formats))
-        * "How many formats of result columns follow.",
+        * "The number of the following formats of result columns.",
         "result_formats"
         / Array(this.result_format_count, Typed(OneOf(Int16sb, (0, 1)), FormatCode))
-        * "The formats of the columns of the result: none where all are text, one for all, or one each.",
+        * "The formats of the result's columns: no format if all are text, one format for all, or a format for each.",
     )
 
     def __init__(
@@ -845,7 +845,7 @@ _bind__portal, _bind__statement, _bind__parameter_formats, _bind__parameters, _b
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class BindComplete:
-    """The portal of Bind is there.
+    """The server has created the portal of Bind.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-BINDCOMPLETE
     """
@@ -878,7 +878,7 @@ class BindComplete:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CancelRequest:
-    """Asks, in a connection of its own, to cancel what another session does.
+    """Asks, in a separate connection, to cancel the statement of another session.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-CANCELREQUEST
     """
@@ -1008,7 +1008,7 @@ _close__closed, _close__name = setters(Close)
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CloseComplete:
-    """What Close names is closed.
+    """The server has closed the prepared statement or portal of Close.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-CLOSECOMPLETE
     """
@@ -1049,12 +1049,12 @@ class CommandComplete:
     tag: ClassVar[Literal["C"]] = "C"
 
     command: str
-    """The command's tag: its name and, for many, how many rows it affected."""
+    """The command's tag: its name and, for many commands, the number of affected rows."""
 
     struct: ClassVar[DataclassStruct[CommandComplete]] = DataclassStruct(
         "tag" / Const(b"C"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
-        "command" / String * "The command's tag: its name and, for many, how many rows it affected.",
+        "command" / String * "The command's tag: its name and, for many commands, the number of affected rows.",
     )
 
     def __init__(self, *, command: str) -> None:
@@ -1098,7 +1098,7 @@ class CommandComplete:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CopyData:
-    """A piece of the data of COPY, or of what a replication connection carries.
+    """A piece of the data of COPY, or a message of a replication connection.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYDATA
     """
@@ -1255,15 +1255,15 @@ class CopyInResponse:
     tag: ClassVar[Literal["G"]] = "G"
 
     overall_format: CopyFormat
-    """Whether all is text or all is binary."""
+    """Whether all values are text, or all are binary."""
     column_formats: tuple[FormatCode, ...]
     """The format of each column."""
 
     struct: ClassVar[DataclassStruct[CopyInResponse]] = DataclassStruct(
         "tag" / Const(b"G"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
-        "overall_format" / Typed(OneOf(Int8ub, (0, 1)), CopyFormat) * "Whether all is text or all is binary.",
-        "column_count" / Rebuild(Int16ub, len_(this.column_formats)) * "How many columns there are.",
+        "overall_format" / Typed(OneOf(Int8ub, (0, 1)), CopyFormat) * "Whether all values are text, or all are binary.",
+        "column_count" / Rebuild(Int16ub, len_(this.column_formats)) * "The number of columns.",
         "column_formats"
         / Array(this.column_count, Typed(OneOf(Int16sb, (0, 1)), FormatCode))
         * "The format of each column.",
@@ -1321,15 +1321,15 @@ class CopyOutResponse:
     tag: ClassVar[Literal["H"]] = "H"
 
     overall_format: CopyFormat
-    """Whether all is text or all is binary."""
+    """Whether all values are text, or all are binary."""
     column_formats: tuple[FormatCode, ...]
     """The format of each column."""
 
     struct: ClassVar[DataclassStruct[CopyOutResponse]] = DataclassStruct(
         "tag" / Const(b"H"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
-        "overall_format" / Typed(OneOf(Int8ub, (0, 1)), CopyFormat) * "Whether all is text or all is binary.",
-        "column_count" / Rebuild(Int16ub, len_(this.column_formats)) * "How many columns there are.",
+        "overall_format" / Typed(OneOf(Int8ub, (0, 1)), CopyFormat) * "Whether all values are text, or all are binary.",
+        "column_count" / Rebuild(Int16ub, len_(this.column_formats)) * "The number of columns.",
         "column_formats"
         / Array(this.column_count, Typed(OneOf(Int16sb, (0, 1)), FormatCode))
         * "The format of each column.",
@@ -1379,7 +1379,7 @@ _copy_out_response__overall_format, _copy_out_response__column_formats = setters
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CopyBothResponse:
-    """Data goes both ways from here on; for replication alone.
+    """Begins a copy in both directions; only for replication.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYBOTHRESPONSE
     """
@@ -1387,15 +1387,15 @@ class CopyBothResponse:
     tag: ClassVar[Literal["W"]] = "W"
 
     overall_format: CopyFormat
-    """Whether all is text or all is binary."""
+    """Whether all values are text, or all are binary."""
     column_formats: tuple[FormatCode, ...]
     """The format of each column."""
 
     struct: ClassVar[DataclassStruct[CopyBothResponse]] = DataclassStruct(
         "tag" / Const(b"W"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
-        "overall_format" / Typed(OneOf(Int8ub, (0, 1)), CopyFormat) * "Whether all is text or all is binary.",
-        "column_count" / Rebuild(Int16ub, len_(this.column_formats)) * "How many columns there are.",
+        "overall_format" / Typed(OneOf(Int8ub, (0, 1)), CopyFormat) * "Whether all values are text, or all are binary.",
+        "column_count" / Rebuild(Int16ub, len_(this.column_formats)) * "The number of columns.",
         "column_formats"
         / Array(this.column_count, Typed(OneOf(Int16sb, (0, 1)), FormatCode))
         * "The format of each column.",
@@ -1499,7 +1499,7 @@ class DataRow:
     struct: ClassVar[DataclassStruct[DataRow]] = DataclassStruct(
         "tag" / Const(b"D"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
-        "column_count" / Rebuild(Int16ub, len_(this.columns)) * "How many columns follow.",
+        "column_count" / Rebuild(Int16ub, len_(this.columns)) * "The number of the following columns.",
         "columns" / Array(this.column_count, ColumnValue.struct) * "The values of the columns.",
     )
 
@@ -1545,7 +1545,7 @@ class DataRow:
 
 
 class Described(StrEnum):
-    """The kind of thing to describe."""
+    """The kind of object to describe."""
 
     STATEMENT = "S"
     PORTAL = "P"
@@ -1561,14 +1561,14 @@ class Describe:
     tag: ClassVar[Literal["D"]] = "D"
 
     described: Described
-    """The kind of thing to describe."""
+    """The kind of object to describe."""
     name: str
     """Its name; empty for the unnamed one."""
 
     struct: ClassVar[DataclassStruct[Describe]] = DataclassStruct(
         "tag" / Const(b"D"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
-        "described" / Char(Described) * "The kind of thing to describe.",
+        "described" / Char(Described) * "The kind of object to describe.",
         "name" / String * "Its name; empty for the unnamed one.",
     )
 
@@ -1617,7 +1617,7 @@ _describe__described, _describe__name = setters(Describe)
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class EmptyQueryResponse:
-    """The query was empty; comes in place of CommandComplete.
+    """The query was empty; sent in place of CommandComplete.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-EMPTYQUERYRESPONSE
     """
@@ -1649,7 +1649,7 @@ class EmptyQueryResponse:
 
 
 class Code(StrEnum):
-    """The kind of field, by a letter. Those that are unknown are kept."""
+    """The kind of field, as a letter; other letters are legal too."""
 
     SEVERITY = "S"
     SEVERITY_NOT_LOCALIZED = "V"
@@ -1676,12 +1676,12 @@ class ErrorField:
     """One field of an error or a notice."""
 
     code: str
-    """The kind of field, by a letter. Those that are unknown are kept."""
+    """The kind of field, as a letter; other letters are legal too."""
     text: str
     """Its text."""
 
     struct: ClassVar[DataclassStruct[ErrorField]] = DataclassStruct(
-        "code" / AnyChar * "The kind of field, by a letter. Those that are unknown are kept.",
+        "code" / AnyChar * "The kind of field, as a letter; other letters are legal too.",
         "text" / String * "Its text.",
     )
 
@@ -1930,7 +1930,7 @@ class FunctionCall:
     function_id: Oid
     """The function's OID."""
     argument_formats: tuple[FormatCode, ...]
-    """The formats of the arguments: none where all are text, one for all, or one each."""
+    """The formats of the arguments: no format if all are text, one format for all, or a format for each."""
     arguments: tuple[ArgumentValue, ...]
     """The arguments."""
     result_format: FormatCode
@@ -1942,11 +1942,11 @@ class FunctionCall:
         "function_id" / Int32ub * "The function's OID.",
         "argument_format_count"
         / Rebuild(Int16ub, len_(this.argument_formats))
-        * "How many formats of arguments follow.",
+        * "The number of the following formats of arguments.",
         "argument_formats"
         / Array(this.argument_format_count, Typed(OneOf(Int16sb, (0, 1)), FormatCode))
-        * "The formats of the arguments: none where all are text, one for all, or one each.",
-        "argument_count" / Rebuild(Int16ub, len_(this.arguments)) * "How many arguments follow.",
+        * "The formats of the arguments: no format if all are text, one format for all, or a format for each.",
+        "argument_count" / Rebuild(Int16ub, len_(this.arguments)) * "The number of the following arguments.",
         "arguments" / Array(this.argument_count, ArgumentValue.struct) * "The arguments.",
         "result_format" / Typed(OneOf(Int16sb, (0, 1)), FormatCode) * "The format of the result.",
     )
@@ -2184,15 +2184,15 @@ class NegotiateProtocolVersion:
     tag: ClassVar[Literal["v"]] = "v"
 
     newest_version: int
-    """The newest version that the server speaks."""
+    """The newest version that the server supports."""
     options: tuple[str, ...]
     """The names of the unknown options."""
 
     struct: ClassVar[DataclassStruct[NegotiateProtocolVersion]] = DataclassStruct(
         "tag" / Const(b"v"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
-        "newest_version" / Int32sb * "The newest version that the server speaks.",
-        "option_count" / Rebuild(Int32sb, len_(this.options)) * "How many options follow.",
+        "newest_version" / Int32sb * "The newest version that the server supports.",
+        "option_count" / Rebuild(Int32sb, len_(this.options)) * "The number of the following options.",
         "options" / Array(this.option_count, String) * "The names of the unknown options.",
     )
 
@@ -2244,7 +2244,7 @@ _negotiate_protocol_version__newest_version, _negotiate_protocol_version__option
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class NoData:
-    """What Describe names returns no rows.
+    """The prepared statement or portal of Describe returns no rows.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-NODATA
     """
@@ -2429,7 +2429,7 @@ class ParameterDescription:
     struct: ClassVar[DataclassStruct[ParameterDescription]] = DataclassStruct(
         "tag" / Const(b"t"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
-        "parameter_count" / Rebuild(Int16ub, len_(this.parameter_types)) * "How many parameters there are.",
+        "parameter_count" / Rebuild(Int16ub, len_(this.parameter_types)) * "The number of parameters.",
         "parameter_types" / Array(this.parameter_count, Int32ub) * "The OID of each parameter's type.",
     )
 
@@ -2560,7 +2560,7 @@ class Parse:
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
         "statement" / String * "The prepared statement's name; empty for the unnamed one.",
         "query" / String * "The query.",
-        "parameter_count" / Rebuild(Int16ub, len_(this.parameter_types)) * "How many types follow.",
+        "parameter_count" / Rebuild(Int16ub, len_(this.parameter_types)) * "The number of the following types.",
         "parameter_types"
         / Array(this.parameter_count, Int32ub)
         * "The OID of each parameter's type; zero leaves it to the server.",
@@ -2627,7 +2627,7 @@ _parse__statement, _parse__query, _parse__parameter_types = setters(Parse)
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ParseComplete:
-    """The prepared statement of Parse is there.
+    """The server has created the prepared statement of Parse.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-PARSECOMPLETE
     """
@@ -2865,28 +2865,28 @@ class FieldDescription:
     name: str
     """The column's name."""
     table_id: Oid
-    """The OID of the table; zero for what is no column of one."""
+    """The OID of the column's table; zero for an expression."""
     column_number: int
-    """Its number in the table; zero for what is no column of one."""
+    """The column's number in the table; zero for an expression."""
     type_id: Oid
     """The OID of its type."""
     type_size: int
-    """The type's size; negative for one of no fixed size."""
+    """The type's size; negative for a type without a fixed size."""
     type_modifier: int
     """The type's modifier; -1 for none."""
     format_code: FormatCode
-    """The format of the values; not known yet, and text, where a statement is described."""
+    """The format of the values; text, as it is not known yet, in the description of a statement."""
 
     struct: ClassVar[DataclassStruct[FieldDescription]] = DataclassStruct(
         "name" / String * "The column's name.",
-        "table_id" / Int32ub * "The OID of the table; zero for what is no column of one.",
-        "column_number" / Int16sb * "Its number in the table; zero for what is no column of one.",
+        "table_id" / Int32ub * "The OID of the column's table; zero for an expression.",
+        "column_number" / Int16sb * "The column's number in the table; zero for an expression.",
         "type_id" / Int32ub * "The OID of its type.",
-        "type_size" / Int16sb * "The type's size; negative for one of no fixed size.",
+        "type_size" / Int16sb * "The type's size; negative for a type without a fixed size.",
         "type_modifier" / Int32sb * "The type's modifier; -1 for none.",
         "format_code"
         / Typed(OneOf(Int16sb, (0, 1)), FormatCode)
-        * "The format of the values; not known yet, and text, where a statement is described.",
+        * "The format of the values; text, as it is not known yet, in the description of a statement.",
     )
 
     def __init__(
@@ -2968,7 +2968,7 @@ class RowDescription:
     struct: ClassVar[DataclassStruct[RowDescription]] = DataclassStruct(
         "tag" / Const(b"T"),
         "length" / MessageLength(Int32sb, 1) * "The length of the message in bytes, with itself and without the tag.",
-        "field_count" / Rebuild(Int16ub, len_(this.fields)) * "How many columns there are.",
+        "field_count" / Rebuild(Int16ub, len_(this.fields)) * "The number of columns.",
         "fields" / Array(this.field_count, FieldDescription.struct) * "The columns.",
     )
 

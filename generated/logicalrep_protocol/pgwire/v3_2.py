@@ -185,7 +185,7 @@ _UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, Overf
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class BackendKeyData:
-    """The key by which the session can be cancelled.
+    """The key for cancelling the session's statements.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-BACKENDKEYDATA
     """
@@ -247,7 +247,7 @@ _backend_key_data__process_id, _backend_key_data__secret_key = setters(BackendKe
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CancelRequest:
-    """Asks, in a connection of its own, to cancel what another session does.
+    """Asks, in a separate connection, to cancel the statement of another session.
 
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-CANCELREQUEST
     """

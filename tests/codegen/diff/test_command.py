@@ -18,7 +18,9 @@ pytestmark = pytest.mark.slow
 
 STREAM_ABORT = "logicalrep/stream_abort.yaml"
 WITHOUT_PARALLEL = {
-    STREAM_ABORT: [("      since: 4\n      when: parallel\n      doc: Where", "      since: 4\n      doc: Where")]
+    STREAM_ABORT: [
+        ("      since: 4\n      when: parallel\n      doc: The position", "      since: 4\n      doc: The position")
+    ]
 }
 LINE = (SPEC / STREAM_ABORT).read_text(encoding="utf-8").splitlines().index("    - abort_lsn: Int64 (XLogRecPtr)") + 1
 FINDING = "wire field-condition: Stream Abort.abort_lsn is present always, was present when parallel [v4]"

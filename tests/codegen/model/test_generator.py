@@ -68,7 +68,7 @@ def test_docstrings_have_the_notes_on_servers_and_no_notes_on_the_page(emitted: 
         assert [
             element.name for element in (*layouts, *rows) if element.page_note and element.page_note in docstrings
         ] == []
-    assert "Where the prepare record starts. Never zero." in docstrings
+    assert "The start of the prepare record. Never zero." in docstrings
     assert "PRIMARY-STATUS-UPDATE Since PostgreSQL 19." in docstrings
 
 
