@@ -161,15 +161,15 @@ _TIMESTAMPTZ = Row(
     python="`datetime` in UTC or `ExtendedTimestamp`", from_text=temporal.timestamptz_text,
     from_binary=fixed("q", temporal.make_timestamptz), to_text=temporal.format_timestamp, arrow=targets.TIMESTAMP_UTC,
     native=NativeLoader.TIMESTAMPTZ, modify=modifiers.with_seconds,
-    note="The limits of timestamp apply. The instant is kept; the server does not store the zone.",
+    note="The limits of timestamp apply. The value is an instant: the server does not store the zone.",
 )
 
 _OF_NAMES = [
     Row(
         typname, oid=oid, array_oid=array_oid, from_binary=fixed("I", str), native=NativeLoader.STRING,
         text_depends_on="names",
-        note="A name in text format; in binary format the server sends the OID, which is kept as digits. `replicate` "
-        "refuses it.",
+        note="A name in text format; in binary format the server sends the OID, and the value has its digits. "
+        "`replicate` refuses the type.",
     )
     for typname, oid, array_oid in (
         ("regproc", 24, 1008), ("regprocedure", 2202, 2207), ("regoper", 2203, 2208),
@@ -193,21 +193,21 @@ TABLE: tuple[Row, ...] = (
     Row(
         "float4", oid=700, array_oid=1021, name="real", python="`float`", from_text=scalars.float4_text,
         from_binary=fixed("f"), to_text=scalars.format_float4, arrow=targets.FLOAT, native=NativeLoader.FLOAT32,
-        note="NaN, infinities and -0 are kept. Python gets the exact single-precision number: 1.1 is "
+        note="Also NaN, infinities and -0. Python gets the exact single-precision number: 1.1 is "
         "1.10000002384185791015625.",
     ),
     Row(
         "float8", oid=701, array_oid=1022, name="double precision", python="`float`", from_text=scalars.float8_text,
         from_binary=fixed("d"), to_text=scalars.format_float8, arrow=targets.DOUBLE, native=NativeLoader.FLOAT64,
-        note="NaN, infinities and -0 are kept. Text format is exact if the server wrote it with "
-        "extra_float_digits of 1 or more.",
+        note="Also NaN, infinities and -0. Text format is exact if the server wrote it with extra_float_digits of 1 or "
+        "more.",
     ),
     _NUMERIC,
     Row(
         "money", oid=790, array_oid=791, from_binary=scalars.money_binary, native=NativeLoader.STRING,
         text_depends_on="lc_monetary",
-        note="The text depends on the server's lc_monetary and is kept as sent. The binary format counts units"
-        " whose size is not sent: it is refused, unless lc_monetary is given as C.",
+        note="The server's text, which depends on its lc_monetary. The binary format counts units whose size the "
+        "server does not send: it is an error unless `lc_monetary` is C.",
     ),
     Row("text", oid=25, array_oid=1009, native=NativeLoader.STRING),
     Row(
@@ -216,7 +216,7 @@ TABLE: tuple[Row, ...] = (
     ),
     Row(
         "bpchar", oid=1042, array_oid=1014, native=NativeLoader.STRING, modify=modifiers.with_length, least=5,
-        note="`char(n)`; the padding is kept.",
+        note="`char(n)`, with its padding.",
     ),
     Row(
         "char", oid=18, array_oid=1002, name='"char"', from_text=scalars.char_text, from_binary=scalars.char_binary,
@@ -226,7 +226,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         "bytea", oid=17, array_oid=1001, python="`bytes`", from_text=scalars.bytea_text,
         from_binary=scalars.bytea_binary, to_text=scalars.format_bytea, arrow=targets.BINARY, native=NativeLoader.BYTES,
-        note="Both forms of bytea_output are read.",
+        note="From both forms of bytea_output.",
     ),
     _DATE,
     Row(
@@ -247,8 +247,8 @@ TABLE: tuple[Row, ...] = (
         "interval", oid=1186, array_oid=1187, python="`Interval`", from_text=intervals.interval_text,
         from_binary=fixed("qii", intervals.make_interval), to_text=str, arrow=targets.INTERVAL,
         modify=modifiers.with_fields,
-        note="Months, days and microseconds are kept apart. Arrow counts nanoseconds, and cannot hold infinity"
-        " or times of more than 292 years. Spark has no type that holds all three parts.",
+        note="Separate months, days and microseconds. Arrow counts nanoseconds, and cannot hold infinity or times of "
+        "more than 292 years. Spark has no type that holds all three parts.",
     ),
     Row(
         "uuid", oid=2950, array_oid=2951, python="`UUID`", from_text=scalars.uuid_text, from_binary=scalars.uuid_binary,
@@ -256,7 +256,7 @@ TABLE: tuple[Row, ...] = (
     ),
     Row(
         "json", oid=114, array_oid=199, native=NativeLoader.STRING,
-        note="The text is kept unchanged: blanks, order, repeated keys and digits.",
+        note="The unchanged text, with its blanks, order, repeated keys and digits.",
     ),
     Row(
         "jsonb", oid=3802, array_oid=3807, from_binary=scalars.versioned_text_binary, native=NativeLoader.STRING,
