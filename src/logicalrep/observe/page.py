@@ -188,8 +188,8 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
     attributes, copied = "", f"{progress.rows:,} rows copied"
     if progress.estimate > 0:
         attributes = f' value="{min(progress.rows, progress.estimate)}" max="{progress.estimate}"'
-        done = min(progress.rows / progress.estimate, 1)
-        copied = f"{progress.rows:,} of about {progress.estimate:,} rows copied, {done:.0%}"
+        share = min(progress.rows / progress.estimate, 1)
+        copied = f"{progress.rows:,} of about {progress.estimate:,} rows copied, {share:.0%}"
     since = datetime.fromisoformat(progress.snapshot_since).astimezone(UTC)
     return (
         f'<div class="wide"><progress{attributes} aria-label="rows of {as_text(name)} that are copied"></progress>'
@@ -217,9 +217,9 @@ def _messages(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     return _messages_section("Warnings and waits", [*waiting, *rows])
 
 
-def _table_errors(tables: Mapping[str, TableFigures], what: str, *, is_stopped: bool) -> list[str]:
+def _table_errors(tables: Mapping[str, TableFigures], state_text: str, *, is_stopped: bool) -> list[str]:
     return [
-        _message_row(f'<b class="bad">{as_text(name)} {what}</b><br>{as_text(table.error)}', table.error)
+        _message_row(f'<b class="bad">{as_text(name)} {state_text}</b><br>{as_text(table.error)}', table.error)
         for name, table in sorted(tables.items())
         if table.error is not None and (table.state is Standing.STOPPED) == is_stopped
     ]

@@ -283,15 +283,15 @@ class ConnectionSettings:
 def _run_password_command(command: str) -> str:
     # Errors must not contain the command's output.
     try:
-        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=_PATIENCE_OF_COMMAND, check=True)
-        return done.stdout.decode().removesuffix("\n")
+        process = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=_PATIENCE_OF_COMMAND, check=True)
+        return process.stdout.decode().removesuffix("\n")
     except subprocess.CalledProcessError as error:
-        why = f"exit code {error.returncode}"
+        reason = f"exit code {error.returncode}"
     except subprocess.TimeoutExpired:
-        why = f"no end after {_PATIENCE_OF_COMMAND:.0f} s"
+        reason = f"no end after {_PATIENCE_OF_COMMAND:.0f} s"
     except UnicodeDecodeError:
-        why = "its output is not text"
-    connect_error = ConnectError(f"--password-command failed: {why}", code="PASSWORD_COMMAND")
+        reason = "its output is not text"
+    connect_error = ConnectError(f"--password-command failed: {reason}", code="PASSWORD_COMMAND")
     connect_error.patience = FIRST_CONNECT_PATIENCE
     raise connect_error
 

@@ -138,9 +138,9 @@ class LocalServer:
                     shutil.copytree(libraries, copy / "lib", dirs_exist_ok=True)
                 self.installation = Installation(self.installation.major, copy)
         arguments = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync"]
-        done = self.run("initdb", *arguments, f"--pgdata={self.data}")
-        if done.returncode:
-            raise ServerError(f"initdb failed: {done.stderr.decode(errors='replace').strip()}")
+        initdb = self.run("initdb", *arguments, f"--pgdata={self.data}")
+        if initdb.returncode:
+            raise ServerError(f"initdb failed: {initdb.stderr.decode(errors='replace').strip()}")
         with _open_for_append(self.data / "postgresql.conf", "a") as configuration:
             configuration.write(f"unix_socket_directories = '{self.folder}'\n")
             configuration.writelines(f"{name} = {value}\n" for name, value in self._settings.items())

@@ -105,29 +105,29 @@ class Backend:
 
 def check_works(connection: psycopg.Connection[TupleRow]) -> None:
     """Close a silent session and raise SilentServerError, unless the server works for it, or cannot be queried."""
-    why = f"the server has been silent for {getattr(connection, 'patience', PATIENCE):.0f} s"
+    reason = f"the server has been silent for {getattr(connection, 'patience', PATIENCE):.0f} s"
     connect_observer, backend = getattr(connection, "connect_observer", None), getattr(connection, "backend", None)
     if connect_observer is not None and backend is not None:
         try:
             with connect_observer(connection) as observer:
                 row = observer.execute(_WAITS_FOR_CLIENT, (backend.pid, backend.began)).fetchone()
                 if row is not None and not row[0]:
-                    _log.info("%s, and its process %d works", why, backend.pid)
+                    _log.info("%s, and its process %d works", reason, backend.pid)
                     return
                 if wait_readable(connection, _ANSWER_TRANSIT):
                     return
                 # The process would keep its locks, snapshot or slot.
                 backend.end(observer)
                 state = "has ended" if row is None else "waits for this client"
-                why += f", though its process {backend.pid} {state}"
+                reason += f", though its process {backend.pid} {state}"
         except psycopg.OperationalError as error:
             if getattr(error, "code", "") == "CONNECTION_REFUSED":
                 # A server that refuses sessions, because it has too many, is running.
-                _log.warning("%s, and another session cannot check it: %s", why, error)
+                _log.warning("%s, and another session cannot check it: %s", reason, error)
                 return
-            why += f", also for another session: {error}"
+            reason += f", also for another session: {error}"
     connection.close()
-    raise SilentServerError(why)
+    raise SilentServerError(reason)
 
 
 def wait_readable(connection: psycopg.Connection[TupleRow], timeout: float) -> bool:

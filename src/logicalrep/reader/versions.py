@@ -123,9 +123,9 @@ def at(
         if table.state is Standing.FOLLOWING:
             tables.update(_versions(tables_format, name, table))
         else:
-            why = f"it was stopped: {table.error}" if table.state is Standing.STOPPED else "it was being loaded"
+            reason = f"it was stopped: {table.error}" if table.state is Standing.STOPPED else "it was being loaded"
             names = [name, *(f"{name}~{companion}" for companion in table.companions)]
-            behind.update(dict.fromkeys(names, why))
+            behind.update(dict.fromkeys(names, reason))
     until = None if state.until is None else datetime.fromisoformat(state.until)
     return Versions(storage, state.lsn, until, tables, behind)
 

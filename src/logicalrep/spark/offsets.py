@@ -85,7 +85,7 @@ class Commits:
         self._start = self._end = Lsn(0)
         self._is_proven = False
         self._committed = Lsn(0)
-        self._asked: tuple[Lsn, float] | None = None
+        self._last_request: tuple[Lsn, float] | None = None
 
     def record_commit(self, end: Lsn) -> None:
         self._committed = max(self._committed, end)
@@ -112,6 +112,6 @@ class Commits:
         if start <= max(self._first, self._committed) or (start == self._end and self._is_proven):
             return True
         time_now = time.monotonic()
-        if self._asked is None or self._asked[0] != start:
-            self._asked = start, time_now
-        return time_now - self._asked[1] >= _SETTLED
+        if self._last_request is None or self._last_request[0] != start:
+            self._last_request = start, time_now
+        return time_now - self._last_request[1] >= _SETTLED

@@ -84,9 +84,9 @@ def _columns(
     first: list[Int64s] = []
     count = start = 0
 
-    def enter(records: Records, which: int | slice | NDArray[np.bool_], having: tuple[Int64s, Int64s]) -> None:
+    def enter(records: Records, selected: int | slice | NDArray[np.bool_], having: tuple[Int64s, Int64s]) -> None:
         nonlocal count
-        records["first"][which], records["having"][which] = count, len(having[0])
+        records["first"][selected], records["having"][selected] = count, len(having[0])
         rows.append(having[0])
         first.append(having[1])
         count += len(having[0])

@@ -213,7 +213,7 @@ class Ending:
     position: Positions
 
 
-def end_rows(rows: pa.Table, table: TableSpec, position: Positions, which: _Bools) -> pa.Table:
+def end_rows(rows: pa.Table, table: TableSpec, position: Positions, is_ended: _Bools) -> pa.Table:
     """Return the rows of a file with the chosen ones ended at the first of the positions."""
     form = table.form
     endings = _endings(form, position)
@@ -223,9 +223,9 @@ def end_rows(rows: pa.Table, table: TableSpec, position: Positions, which: _Bool
         value = endings[field.name]
         value = value if isinstance(value, pa.Scalar) else value.cast(field.type)[0]
         index = rows.schema.get_field_index(field.name)
-        column = pc.if_else(pa.array(which), value, rows.column(field.name))
+        column = pc.if_else(pa.array(is_ended), value, rows.column(field.name))
         rows = rows.set_column(index, field, column)
-    return as_updated(rows, which)
+    return as_updated(rows, is_ended)
 
 
 def read_ending_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:

@@ -50,8 +50,8 @@ def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
         _Reshaping(stored.storage, stored.folder, stored.table, table, evolution.sources, defaults, file)
         for file in files
     ]
-    done = engine.run(reshape_file, work, sum(file.size for file in files))
-    changed = [(new, old) for new, old in zip(done, files, strict=True) if new != [old]]
+    reshaped_files = engine.run(reshape_file, work, sum(file.size for file in files))
+    changed = [(new, old) for new, old in zip(reshaped_files, files, strict=True) if new != [old]]
     stored.describe(table, [file for new, _ in changed for file in new], [old for _, old in changed])
 
 

@@ -180,7 +180,7 @@ def write_versions(storage: Storage, folder: str, table: TableSpec, rows: pa.Tab
     parts = [rows]
     if table.form == "history":
         current = is_current(rows, table.form)
-        parts = [rows.filter(pa.array(which)) for which in (current, ~current)]
+        parts = [rows.filter(pa.array(is_part)) for is_part in (current, ~current)]
     return [file for part in parts for file in write_rows(storage, folder, table.stored, part, table.file_partitions)]
 
 

@@ -64,10 +64,10 @@ class PublicationPlan:
         """Return why the server would refuse to add a table to the publication; None if it would not."""
         if self.is_on_standby:
             return "a standby cannot publish tables, its primary can"
-        who = "this role may not publish the tables"
+        denial = "this role may not publish the tables"
         if not self.may_alter:
-            return f"{who} (must be owner of publication {self.name})"
-        return f"{who} (must be owner of table {table})" if table in self.candidates.not_owned else None
+            return f"{denial} (must be owner of publication {self.name})"
+        return f"{denial} (must be owner of table {table})" if table in self.candidates.not_owned else None
 
     def create_statements(self, major: int) -> list[sql.Composed]:
         options = ["publish_via_partition_root = true"] if major >= 13 else []
@@ -158,12 +158,12 @@ def _incomplete_error(
     left_out = [action for action, is_published in zip(_ACTIONS, actions, strict=True) if not is_published]
     if not left_out and via_root:
         return None
-    what, option = "sends partitions as tables of their own", sql.SQL("publish_via_partition_root = true").format()
+    fault, option = "sends partitions as tables of their own", sql.SQL("publish_via_partition_root = true").format()
     if left_out:
-        what = f"leaves out {', '.join(left_out)}"
+        fault = f"leaves out {', '.join(left_out)}"
         option = sql.SQL("publish = {}").format(sql.Literal(", ".join(_ACTIONS)))
     change = sql.SQL("ALTER PUBLICATION {} SET ({})").format(sql.Identifier(name), option).as_string(connection)
-    error = PublicationNeededError(f"the publication {name} {what}: run {change}", code="PUBLICATION_INCOMPLETE")
+    error = PublicationNeededError(f"the publication {name} {fault}: run {change}", code="PUBLICATION_INCOMPLETE")
     error.statements = (change,)
     return error
 

@@ -382,17 +382,17 @@ def _refusal(
             text = f"{give}run ALTER TABLE {refused.table} REPLICA IDENTITY DEFAULT"
         return f"{whose} has the generated column {column}, which is not sent: {text}", remedy
     if not table.is_usable:
-        why = "nothing identifies its rows in updates and deletes: give it a primary key, or run"
+        fault = "nothing identifies its rows in updates and deletes: give it a primary key, or run"
         if index is not None:
             every = ", and the same for each of its partitions, with the partition's own index" if table.is_root else ""
-            return f"{why} {_Index(index).statement(table.table)}{every}", _Index(index)
+            return f"{fault} {_Index(index).statement(table.table)}{every}", _Index(index)
         every = ", also for each of its partitions" if table.is_root else ""
-        return f"{why} ALTER TABLE {table.table} REPLICA IDENTITY FULL{every}", "FULL"
+        return f"{fault} ALTER TABLE {table.table} REPLICA IDENTITY FULL{every}", "FULL"
     if last.differs:
-        why = f"its partition {last.table} has another replica identity: run"
+        fault = f"its partition {last.table} has another replica identity: run"
         if index is not None:
-            return f"{why} ALTER TABLE {last.table} REPLICA IDENTITY USING INDEX, with its index", _Index(index)
-        return f"{why} ALTER TABLE {last.table} REPLICA IDENTITY FULL", "FULL"
+            return f"{fault} ALTER TABLE {last.table} REPLICA IDENTITY USING INDEX, with its index", _Index(index)
+        return f"{fault} ALTER TABLE {last.table} REPLICA IDENTITY FULL", "FULL"
     return None
 
 

@@ -83,11 +83,11 @@ def ensure_publication(
         warnings.append(f"excluded, so neither loaded nor replicated: {plan.excluded}; their stored rows stay")
     pending = {table for table in plan.tables_to_add if plan.refusal(table) is None} - {table.name for table in listed}
     unwanted = {*plan.candidates.to_unpublish, *(table for table in plan.tables if table in plan.excluded)}
-    kept = unwanted & {table.name for table in listed} if plan.is_ours and plan.may_alter else ()
+    remaining = unwanted & {table.name for table in listed} if plan.is_ours and plan.may_alter else ()
     return Published(
         tuple(table for table in listed if plan.includes(table.name)),
         tuple(warnings),
-        is_settled=not pending and not kept,
+        is_settled=not pending and not remaining,
     )
 
 
@@ -150,7 +150,9 @@ def _run(connection: Connection, statements: Sequence[sql.Composed]) -> None:
                 connection.execute(statement)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction) as error:
         texts = "; ".join(statement.as_string(connection) for statement in statements)
-        who = "this role may not publish the tables"
+        refusal = "this role may not publish the tables"
         if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-            who = "a standby cannot publish tables, its primary can"
-        raise PublicationNeededError(f"{who} ({error.diag.message_primary}): let their owner run: {texts}") from None
+            refusal = "a standby cannot publish tables, its primary can"
+        raise PublicationNeededError(
+            f"{refusal} ({error.diag.message_primary}): let their owner run: {texts}"
+        ) from None

@@ -101,8 +101,8 @@ class _FileTask:
 def _write_all(
     write: Callable[[_FileTask], list[DataFile]], items: Sequence[_FileTask], engine: Engine
 ) -> list[DataFile]:
-    done = engine.run(write, items, sum(item.file.size for item in items))
-    return [file for files in done for file in files]
+    file_lists = engine.run(write, items, sum(item.file.size for item in items))
+    return [file for files in file_lists for file in files]
 
 
 def _read(item: _FileTask) -> pa.Table:
@@ -120,9 +120,11 @@ def _write_marked(item: _FileTask) -> list[DataFile]:
 
 def _write_closed(item: _FileTask) -> list[DataFile]:
     work, rows = item.work, _read(item)
-    which = np.zeros(rows.num_rows, bool)
-    which[item.rows] = True
-    return write_versions(work.storage, work.old_folder, work.table, end_rows(rows, work.table, item.position, which))
+    is_ended = np.zeros(rows.num_rows, bool)
+    is_ended[item.rows] = True
+    return write_versions(
+        work.storage, work.old_folder, work.table, end_rows(rows, work.table, item.position, is_ended)
+    )
 
 
 def _write_begun(item: _FileTask) -> list[DataFile]:

@@ -42,23 +42,23 @@ def drop(
     identity.check_catalog(None if catalog is None else catalog.shown)
     confirm_names(storage, identity, slot=slot, publication=publication)
     tables = table_format(storage, identity.table_format, catalog)
-    done = []
+    sentences = []
     with settings.connect() as connection:
         current_slot = find_slot(connection, identity.slot)
         if current_slot is not None:
             check_free(connection, current_slot)
             drop_slot(connection, identity.slot)
-            done.append(f"dropped the replication slot {identity.slot}")
+            sentences.append(f"dropped the replication slot {identity.slot}")
         if is_ours(connection, identity.publication):
             statement = sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(identity.publication))
             try:
                 connection.execute(statement)
-                done.append(f"dropped the publication {identity.publication}")
+                sentences.append(f"dropped the publication {identity.publication}")
             except psycopg.errors.InsufficientPrivilege:
                 text = statement.as_string(connection)
-                done.append(f"the publication {identity.publication} stays: let its owner run {text}")
+                sentences.append(f"the publication {identity.publication} stays: let its owner run {text}")
     deleted = _tables(tables, state.tables) if deletes_tables else {}
-    for folder, what in deleted.items():
+    for folder, label in deleted.items():
         if _is_ours(tables, folder):
             tables.remove(folder)
         else:
@@ -66,13 +66,13 @@ def drop(
             for path in storage.list(folder):
                 if DATA_FILE.fullmatch(path.removeprefix(f"{folder}/")):
                     storage.delete(path)
-        if what is not None:
-            done.append(f"deleted {what}")
+        if label is not None:
+            sentences.append(f"deleted {label}")
     for path in sorted(storage.list(FOLDER), key=_deletion_order):
         storage.delete(path)
     for folder in {FOLDER, *(path.partition("/")[0] for path in deleted)}:
         storage.remove_empty_folders(folder)
-    return done
+    return sentences
 
 
 def _deletion_order(path: str) -> tuple[int, str]:

@@ -82,13 +82,13 @@ def replicate(call: ReplicateCall) -> RunSummary:
     the slot, loads the tables, and applies every commit exactly once. Kill it at any time: the same call resumes where
     it stopped. The work runs on the active Spark session; without a session it runs in processes of this machine,
     without Spark and Java. With `engine="spark"` it starts a local Spark if there is none. The result has the number of
-    tables, loaded rows and applied changes, and the LSN before which the tables have every commit.
+    tables, loaded rows and applied changes, and an LSN: the tables have every commit before it.
 
     Raises:
         OptionError: an argument has an invalid value.
         ConfigError: `config` has mistakes, or names a missing table or column; the text lists all mistakes.
         MaskKeyError: columns are hashed, and the environment has no key in LOGICALREP_MASK_KEY.
-        ListenError: the page cannot be served at `listen`.
+        ListenError: replicate cannot listen at `listen`.
         UnmetError: the server or the role does not meet a requirement; nothing was created. The text has a line for
             each unmet requirement, and `script` the SQL that meets all of them.
         PublicationNeededError: another role must change the publication; the text has the statements.
@@ -96,8 +96,8 @@ def replicate(call: ReplicateCall) -> RunSummary:
         SlotError: the slot is lost, or another process reads it.
         FormatError: the library of the format is not installed.
         EngineError: the engine's libraries are not installed, or its processes exit again and again.
-        ConnectError: the server was away for too long.
-        StorageError: the destination cannot be written.
+        ConnectError: the server did not answer within `retry_timeout`.
+        StorageError: replicate cannot write to the destination.
         PausedError: with `once`, the destination is paused.
         TablesStoppedError: with `once`, tables are stopped; all other tables are up to date.
 

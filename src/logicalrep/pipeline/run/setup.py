@@ -268,14 +268,14 @@ def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot
     return slot
 
 
-def _slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
+def _slot_lost(slot: str, reason: str, lsn: Lsn) -> SlotError:
     error = SlotError(
-        f"replication slot {slot!r} is {why}, and with it the changes since {lsn}, so that replicate cannot "
+        f"replication slot {slot!r} is {reason}, and with it the changes since {lsn}, so that replicate cannot "
         f"continue: {_UNLESS_CLONE} run logicalrep resync --all with the same --dsn and --to, which creates a new slot "
         "and reloads all tables",
         code="SLOT_LOST",
     )
-    error.reason = why
+    error.reason = reason
     return error
 
 

@@ -1,4 +1,4 @@
-"""What a call of `replicate` returns."""
+"""The result of a call of `replicate`."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ class RunSummary:
     """
 
     tables: int
-    """The replicated tables of the destination."""
+    """The number of replicated tables of the destination."""
     stopped: tuple[str, ...]
-    """The tables that are stopped."""
+    """The names of the stopped tables."""
     loaded_rows: int
+    """The number of rows that loads have copied."""
     changes: int
-    """The applied changes."""
+    """The number of applied changes."""
     lsn: Lsn
     """The tables have every commit before this LSN."""
     seconds: float
+    """The duration of the call, in seconds."""
 
 
 class SummaryObserver(Observer):

@@ -49,12 +49,12 @@ def split_lineage(rows: pa.Table, schema: pa.Schema) -> tuple[pa.Table, pa.Table
     return rows.drop_columns(names), rows.select(with_values).cast(pa.schema(map(LINEAGE.field, with_values)))
 
 
-def as_updated(rows: pa.Table, which: NDArray[np.bool_]) -> pa.Table:
+def as_updated(rows: pa.Table, is_updated: NDArray[np.bool_]) -> pa.Table:
     """Return moved rows of which the commit also changes `which`."""
     if LINEAGE.field(LAST_UPDATE) not in rows.schema:
         return rows
     index = rows.schema.get_field_index(LAST_UPDATE)
-    unchanged = pc.if_else(pa.array(which), pa.scalar(None, pa.int64()), rows.column(index))
+    unchanged = pc.if_else(pa.array(is_updated), pa.scalar(None, pa.int64()), rows.column(index))
     return rows.set_column(index, rows.schema.field(index), unchanged)
 
 

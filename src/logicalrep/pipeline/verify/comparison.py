@@ -193,8 +193,8 @@ class Comparison:
     def _wait(self, lsn: Lsn, deadline: float, while_waiting: Callable[[], None] | None) -> None:
         self._progress.wait(self._name, self._table.relation.relation_id, lsn, deadline, while_waiting)
 
-    def _add_reading(self, hashes: Hashes, keys: pa.Table | None, seen: list[Fingerprints]) -> None:
-        seen.append(self._server.read_keys(hashes, keys).fingerprints)
+    def _add_reading(self, hashes: Hashes, keys: pa.Table | None, readings: list[Fingerprints]) -> None:
+        readings.append(self._server.read_keys(hashes, keys).fingerprints)
 
     def _show(
         self,

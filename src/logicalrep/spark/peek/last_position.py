@@ -31,8 +31,8 @@ class YieldedRows:
         if self._last is not None:
             lsn, ordinal = self._last
             is_new = (lsns > lsn) | ((lsns == lsn) & (ordinals > ordinal))
-            same = np.flatnonzero((lsns == lsn) & (ordinals == ordinal))
-            is_new[same] = [row not in self._rows for row in _rows(batch, same)]
+            equal_rows = np.flatnonzero((lsns == lsn) & (ordinals == ordinal))
+            is_new[equal_rows] = [row not in self._rows for row in _rows(batch, equal_rows)]
             if not is_new.all():
                 batch, lsns, ordinals = batch.filter(pa.array(is_new)), lsns[is_new], ordinals[is_new]
         if batch.num_rows:
