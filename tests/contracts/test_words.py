@@ -1,15 +1,16 @@
-"""Names are nouns, and docstrings repeat the noun."""
+"""Names are nouns, and docstrings and pages repeat the noun."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.conftest import ROOT
+from tests.contracts.pages import PAGES
+
 FOLDERS = ("src", "codegen", "bench", "conformance", "tests")
 
 PRONOUNS = {
@@ -29,7 +30,7 @@ PHRASES = re.compile(
     r"\b(those of|that of|ones? that|the same of|by which|in which|as far as|(?:is|are) told|goe?s? on|what becomes|any more)\b",
     re.IGNORECASE,
 )
-"""Phrases that a docstring replaces by the noun, the actor, or the field's verb."""
+"""Phrases that docstrings and pages replace by the noun, the actor, or the field's verb."""
 
 
 def _targets(node: ast.AST) -> Iterator[str]:
@@ -73,6 +74,12 @@ def test_docstrings_repeat_the_noun(folder: str) -> None:
         for file in files
     }
     assert {file: texts for file, texts in phrases.items() if texts} == {}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_repeat_the_noun(page: str) -> None:
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", (ROOT / page).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert PHRASES.findall(prose) == []
 
 
 def test_each_term_of_the_glossary_is_used() -> None:
