@@ -455,7 +455,7 @@ def remove_table(place: Place, *, has_files: bool) -> None:
     if has_files and place.catalog is not None:
         tables = place.tables
         assert isinstance(tables, IcebergTables)
-        tables.remove_entry(FOLDER)
+        tables.versions(FOLDER).remove()
     elif has_files:
         for path in place.storage.list(FOLDER):
             if "/_delta_log/" in path or "/metadata/" in path:

@@ -288,7 +288,8 @@ def test_changed_columns_are_reported(place: Place) -> None:
 def test_a_dropped_table_is_reported(place: Place) -> None:
     process = place.process()
     process.commit_many(3)
-    (IcebergTables.in_folders(place.storage) if place.catalog is None else place.catalog.open()).remove_entry(FOLDER)
+    tables = IcebergTables.in_folders(place.storage) if place.catalog is None else place.catalog.open()
+    tables.versions(FOLDER).remove()
     for path in place.storage.list(FOLDER):
         place.storage.delete(path)
     assert place.process().last is None

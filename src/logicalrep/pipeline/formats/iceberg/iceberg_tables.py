@@ -11,7 +11,7 @@ from functools import partial
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError
 
-from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, connect
 from logicalrep.pipeline.formats.iceberg.catalogs.owned_versions import DESTINATION, FOLDER, OwnedVersions
@@ -38,12 +38,10 @@ class IcebergTables(TableFormat):
     storage: Storage
     versions: Callable[[str], MetadataVersions]
     """Returns the metadata versions of the table in a folder."""
-    remove_entry: Callable[[str], None]
-    """Removes the catalog's entry of the table in a folder."""
 
     @classmethod
     def in_folders(cls, storage: Storage) -> IcebergTables:
-        return cls(storage, lambda folder: FolderVersions(storage, folder), lambda folder: None)
+        return cls(storage, partial(FolderVersions, storage))
 
     @classmethod
     def in_catalog(cls, storage: Storage, settings: CatalogSettings, *, creates: bool = False) -> IcebergTables:
@@ -56,20 +54,12 @@ class IcebergTables(TableFormat):
         """
         catalog = connect(settings, storage, creates=creates)
 
-        def drop_entry(folder: str) -> None:
-            with suppress(NoSuchTableError):
-                # A catalog that owns a table deletes the table's files.
-                (catalog.purge_table if settings.owns_tables else catalog.drop_table)(catalog_name(folder))
-
-        def remove_entry(folder: str) -> None:
-            ask(settings, lambda: drop_entry(folder))
-
         if settings.owns_tables:
             placed = PlacedStorage(storage.uri, storage.storage_options, storage.limits)
             catalog.files = StorageFiles(placed)
             versions = partial(OwnedVersions, settings, catalog, placed)
-            return OwnedTables(placed, versions, remove_entry, settings, catalog)
-        return cls(storage, lambda folder: CatalogVersions(settings, catalog, storage, folder), remove_entry)
+            return OwnedTables(placed, versions, settings, catalog)
+        return cls(storage, partial(CatalogVersions, settings, catalog, storage))
 
     def open(self, folder: str, version: int | None = None) -> StoredTable | None:
         return IcebergTable.open(self.storage, folder, self.versions(folder), version)
@@ -87,7 +77,7 @@ class IcebergTables(TableFormat):
 
     def remove(self, folder: str) -> None:
         if self.open_to_replace(folder)[0] is not None:
-            self.remove_entry(folder)
+            self.versions(folder).remove()
         super().remove(folder)
 
     def find_folders(self) -> set[str]:
@@ -123,8 +113,7 @@ class OwnedTables(IcebergTables):
 
     def remove(self, folder: str) -> None:
         with suppress(ForeignTableError):
-            if self._has_entry(folder):
-                self.remove_entry(folder)
+            self.versions(folder).remove()
         for path in self.storage.list_own(folder):
             self.storage.delete(path)
 

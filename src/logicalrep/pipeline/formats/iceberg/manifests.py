@@ -145,6 +145,11 @@ def read_manifests(storage: Storage, manifest_list: str | None, data_files: int 
     """
     if manifest_list is None:
         return []
+    return [read_manifest(storage, path, file) for path, file in read_list(storage, manifest_list, data_files).items()]
+
+
+def read_list(storage: Storage, manifest_list: str, data_files: int | None = None) -> dict[str, ManifestFile]:
+    """Return the entries of a manifest list by the paths of the manifests. Arguments and errors as `read_manifests`."""
     files, most_bytes = StorageFiles(storage), storage.limits.json_bytes
     with storage.decoding(manifest_list):
         list_file = files.new_input(storage.location(manifest_list))
@@ -155,16 +160,16 @@ def read_manifests(storage: Storage, manifest_list: str | None, data_files: int 
             read_types={-1: ManifestFile, 508: PartitionFieldSummary},
             read_enums={517: ManifestContent},
         ) as opened:
-            listed = list(opened)
-        of_data = [file for file in listed if file.content == ManifestContent.DATA]
+            listed = {storage.path_of(file.manifest_path): file for file in opened}
+        of_data = [file for file in listed.values() if file.content == ManifestContent.DATA]
         count = sum((file.added_files_count or 0) + (file.existing_files_count or 0) for file in of_data)
         if len(listed) != listed_count or data_files not in (None, count):
             raise ValueError("it lacks manifests, or has too many")
-        paths = [storage.path_of(file.manifest_path) for file in listed]
-    return [_read_manifest(storage, file, path) for file, path in zip(listed, paths, strict=True)]
+        return listed
 
 
-def _read_manifest(storage: Storage, file: ManifestFile, path: str) -> Manifest:
+def read_manifest(storage: Storage, path: str, file: ManifestFile) -> Manifest:
+    """Return the manifest at a path, from its entry in a manifest list. Errors as `read_manifests`."""
     files = StorageFiles(storage)
     with storage.decoding(path):
         count = check_avro(files.new_input(file.manifest_path), storage.limits.json_bytes)

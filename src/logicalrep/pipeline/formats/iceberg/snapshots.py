@@ -18,7 +18,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemovePartitionStatisticsUpdate, RemoveSnapshotsUpdate, TableUpdate
 
-from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
+from logicalrep.pipeline.formats.iceberg.manifests import read_list, read_manifest, read_manifests
 from logicalrep.pipeline.formats.iceberg.metadata import SNAPSHOT, WRITER
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep_runtime.errors import LogicalRepError
@@ -157,6 +157,30 @@ class NeededFiles:
 
     def including(self, paths: Iterable[str]) -> Self:
         return replace(self, paths=self.paths.union(paths))
+
+
+def files_of_snapshots(storage: Storage, metadata: TableMetadata) -> NeededFiles:
+    """Return the manifests, manifest lists, data files and delete files of all snapshots, by their paths.
+
+    All files count as needed if a manifest is damaged, missing or elsewhere. Raises StorageError if a manifest cannot
+    be read now.
+    """
+    paths: set[str] = set()
+    try:
+        for snapshot in metadata.snapshots:
+            manifest_list = storage.path_of(snapshot.manifest_list)
+            paths.add(manifest_list)
+            # Most manifests belong to many snapshots.
+            for path, file in read_list(storage, manifest_list).items():
+                if path not in paths:
+                    paths.add(path)
+                    entries = read_manifest(storage, path, file).entries
+                    paths.update(storage.path_of(entry.data_file.file_path) for entry in entries)
+    except StorageError:
+        raise
+    except Exception:
+        return NeededFiles(is_known=False)
+    return NeededFiles(frozenset(paths))
 
 
 class ProtectedFiles:

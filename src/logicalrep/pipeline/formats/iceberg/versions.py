@@ -108,6 +108,14 @@ class MetadataVersions(Protocol):
             snapshot_id: the new snapshot's id; None without a new snapshot.
         """
 
+    def remove(self) -> None:
+        """Remove the catalog's entry of the table, if any; a repeated call does nothing.
+
+        Called by `logicalrep drop`, before the files of the table's folder are deleted. In a catalog that owns its
+        tables, the files go with the entry.
+        """
+        return
+
     def follow(self, last: MetadataVersion | None) -> LaterCommits:
         """Return the commits since a version; `last` is None for all commits.
 

@@ -233,13 +233,24 @@ class OwnerServer:
                 self._entry(name)
                 return 204, None
             case "DELETE", []:
-                place = self._entry(name).metadata.location.removeprefix(f"{self.warehouse.uri}/")
+                entry = self._entry(name)
                 del self.tables[name]
                 if is_purged:
-                    for path_there in self.warehouse.list(place):
-                        self.warehouse.delete(path_there)
+                    self._purge(entry)
                 return 204, None
         raise RefusedError(404, "/".join(more), "NotFoundException")
+
+    def _purge(self, entry: _Entry) -> None:
+        """Delete the files that a table's metadata names, as Iceberg's CatalogUtil does in Java."""
+        files, metadata = StorageFiles(self.warehouse), entry.metadata
+        locations = {entry.location, *(logged.metadata_file for logged in metadata.metadata_log)}
+        for snapshot in metadata.snapshots:
+            manifests = snapshot.manifests(files)
+            locations |= {snapshot.manifest_list, *(manifest.manifest_path for manifest in manifests)}
+            entries = (entry for manifest in manifests for entry in manifest.fetch_manifest_entry(files))
+            locations.update(entry.data_file.file_path for entry in entries)
+        for location in locations:
+            self.warehouse.delete(self.warehouse.path_of(location))
 
     def _create_namespace(self, body: dict[str, Any]) -> tuple[int, Any]:
         (name,) = body["namespace"]

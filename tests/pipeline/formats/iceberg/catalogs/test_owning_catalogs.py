@@ -89,6 +89,23 @@ def test_a_load_that_did_not_end_leaves_a_table_that_the_next_load_uses(owner: O
     assert not Path(location).exists() or not any(path.is_file() for path in Path(location).rglob("*"))
 
 
+def test_a_dropped_table_leaves_no_file_of_a_commit_that_failed(owner: Owner) -> None:
+    limits = Limits(upkeep_versions=1, marked_share=1, small_file_bytes=0)
+    owner = replace(owner, storage=replace(owner.storage, limits=limits))
+    stored = owner.new_table("merge-on-read")
+    insert(stored, 1000, range(9))
+    delete(stored, 1001, range(3))
+    location = Path(owner.open_as_reader().location())
+    owner.server.faults.append(Fault("POST", TABLE, 409))
+    with pytest.raises(StorageError):
+        delete(stored, 1002, range(3, 5))
+    stored.maintain(0)
+    tables = owner.open()
+    tables.remove("public/t")
+    assert owner.server.tables == {}
+    assert not [path for path in location.rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize("has_other", [False, True])
 def test_own_files_of_a_table_without_an_entry_are_removed(owner: Owner, tmp_path: Path, has_other: bool) -> None:
     limits = Limits(upkeep_versions=1, metadata_seconds=0)

@@ -8,9 +8,10 @@ the ancestors of the last snapshot: a service may merge files and remove snapsho
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
@@ -44,6 +45,7 @@ from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
 )
+from pyiceberg.typedef import Identifier
 
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, catalog_error, is_catalog_error
@@ -186,7 +188,7 @@ class CatalogVersions(MetadataVersions):
         is_replaced = last is not None and last.metadata.table_uuid != start.table_uuid
         if is_replaced:
             # No commit lowers a format version.
-            ask(self._settings, self._drop)
+            self.remove()
         if last is None or table is None or is_replaced:
             creation = self._create(start)
         else:
@@ -229,9 +231,12 @@ class CatalogVersions(MetadataVersions):
         table = Table(self._name, start, "", StorageFiles(self._storage), self._catalog)
         return Creation(table, (AssertCreate(),), tuple(_creation_updates(start)))
 
-    def _drop(self) -> None:
+    def remove(self) -> None:
+        ask(self._settings, partial(self._remove_by, self._catalog.drop_table))
+
+    def _remove_by(self, action: Callable[[Identifier], None]) -> None:
         with suppress(NoSuchTableError):
-            self._catalog.drop_table(self._name)
+            action(self._name)
 
     def _make_namespace(self) -> None:
         # A user without the right to create a namespace may use an existing namespace.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
@@ -27,6 +28,7 @@ from logicalrep.pipeline.formats.iceberg.catalogs.connecting import (
 )
 from logicalrep.pipeline.formats.iceberg.catalogs.vended_credentials import placed
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE, can_become, format_change, iceberg_schema
+from logicalrep.pipeline.formats.iceberg.snapshots import files_of_snapshots
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -60,6 +62,18 @@ class OwnedVersions(CatalogVersions):
             ask(self._settings, self._make_namespace)
             self._create_empty(table)
         self._refuse_other_locations()
+
+    def remove(self) -> None:
+        self.find()
+        if self._table is None:
+            return
+        # A catalog deletes the files that snapshots name, and so leaves the files of commits that failed.
+        needed = files_of_snapshots(self._storage, self._table.metadata)
+        for path in self._storage.list(self._folder):
+            if _OWN_FILE.fullmatch(path) and path not in needed:
+                self._storage.delete(path)
+        ask(self._settings, partial(self._remove_by, self._catalog.purge_table))
+        self._table = None
 
     def _refuse_other_locations(self) -> None:
         """Raise ForeignTableError if new files have to be outside of the table's location."""
