@@ -64,6 +64,8 @@ class Profile:
     takes_equality_deletes: bool = True
     lowers_columns: bool = False
     """Whether the catalog changes the names of columns to small letters."""
+    version: int | None = None
+    """The format version of each new table; None for the version that the client asks for."""
 
 
 @dataclass
@@ -289,13 +291,16 @@ class OwnerServer:
             schema=request.table_schema,
             partition_spec=request.partition_spec,  # type: ignore[arg-type]
             sort_order=request.write_order,  # type: ignore[arg-type]
-            properties=request.properties,
+            properties=request.properties | self._version(),
         )
         if request.stage_create:
             self._staged[name] = metadata
             return 200, {"metadata": _json(metadata), "config": {}}
         entry = self._write(name, metadata)
         return 200, self._loaded(entry)
+
+    def _version(self) -> dict[str, str]:
+        return {} if self.profile.version is None else {"format-version": str(self.profile.version)}
 
     def _check(self, properties: Mapping[str, str]) -> None:
         for key in properties:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 from pyiceberg.table.locations import load_location_provider
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Snapshot
 
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import connect
@@ -87,6 +87,47 @@ def test_a_load_that_did_not_end_leaves_a_table_that_the_next_load_uses(owner: O
     tables.remove("public/t")
     assert owner.server.tables == {}
     assert not Path(location).exists() or not any(path.is_file() for path in Path(location).rglob("*"))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_load_that_did_not_end_leaves_the_next_load_the_choice_of_the_version(owner: Owner, version: int) -> None:
+    spec = table(("id",), TableSettings(format="iceberg", format_version=version))
+    other_spec = table(("id",), TableSettings(format="iceberg", format_version=5 - version))
+    tables = owner.open()
+    tables.prepare("public/t", spec)
+    location = Path(owner.open_as_reader().location())
+    tables.storage.write(f"public/t/data/part-{'0' * 32}.parquet", b"a part of the load")
+    insert(owner.new_table(spec=other_spec), 1000, range(3))
+    reader = owner.open_as_reader()
+    assert (reader.format_version, owner.ids()) == (5 - version, [0, 1, 2])
+    assert open_table(owner.open()).table.settings.format_version == 5 - version
+    # No commit lowers a version, so replicate replaces the table, whose files go with it.
+    assert (Path(reader.location()) == location) == (version == 2)
+    assert version == 2 or not [path for path in location.rglob("*") if path.is_file()]
+
+
+def test_rows_of_another_program_in_a_table_without_a_load_are_not_removed(owner: Owner) -> None:
+    tables = owner.open()
+    tables.prepare("public/t", table(("id",), TableSettings(format="iceberg", format_version=3)))
+    foreign = owner.open_as_reader()
+    snapshot = Snapshot.model_construct(
+        snapshot_id=1, sequence_number=1, timestamp_ms=foreign.metadata.last_updated_ms, manifest_list="x", schema_id=0
+    )
+    entry = owner.server.tables["public", "t"]
+    entry.metadata = entry.metadata.model_copy(update={"snapshots": [snapshot], "current_snapshot_id": 1})
+    with pytest.raises(ForeignTableError, match=r"has format version 3, and not 2, and rows of another program"):
+        owner.new_table()
+    assert owner.server.tables["public", "t"] is entry
+
+
+def test_a_catalog_that_chooses_the_format_version_is_refused_with_a_way_out(owner: Owner) -> None:
+    owner.server.profile = Profile(version=3)
+    with pytest.raises(
+        ForeignTableError, match=r"has created .* with format version 3, and not 2: pass --format-version 3"
+    ):
+        owner.new_table()
+    insert(owner.new_table(spec=table(("id",), TableSettings(format="iceberg", format_version=3))), 1000, range(3))
+    assert owner.ids() == [0, 1, 2]
 
 
 def test_a_dropped_table_leaves_no_file_of_a_commit_that_failed(owner: Owner) -> None:

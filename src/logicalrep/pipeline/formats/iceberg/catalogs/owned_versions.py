@@ -58,10 +58,35 @@ class OwnedVersions(CatalogVersions):
     def prepare(self, table: TableSpec) -> None:
         """Create the table in the catalog without rows, unless the catalog has it."""
         self.find()
+        if self._table is not None and self._has_only_other_version(self._table.metadata, table):
+            # No commit lowers a format version. An unfinished load has created the table, and its settings changed.
+            self.remove()
         if self._table is None:
             ask(self._settings, self._make_namespace)
             self._create_empty(table)
+            self._refuse_other_version(table)
         self._refuse_other_locations()
+
+    def _refuse_other_version(self, table: TableSpec) -> None:
+        """Raise ForeignTableError if the catalog chose the format version of the new table."""
+        assert self._table is not None
+        metadata = self._table.metadata
+        if not can_become(metadata, table):
+            raise ForeignTableError(
+                f"the catalog has created {self._shown} with {_other_version(metadata, table)}: pass --format-version "
+                f"{metadata.format_version}, or let the catalog create tables of the version that replicate asks for"
+            )
+
+    def _has_only_other_version(self, metadata: TableMetadata, table: TableSpec) -> bool:
+        """Return whether a table without rows cannot get a format version; raise ForeignTableError if it has rows."""
+        if TABLE in metadata.properties or can_become(metadata, table):
+            return False
+        if metadata.snapshots:
+            raise ForeignTableError(
+                f"{self._shown} has {_other_version(metadata, table)}, and rows of another program: remove it, or pass "
+                f"--format-version {metadata.format_version}"
+            )
+        return True
 
     def remove(self) -> None:
         self.find()
@@ -171,6 +196,10 @@ class OwnedVersions(CatalogVersions):
     def retention(self, hours: float) -> dict[str, str]:
         # The catalog's own settings decide how long snapshots and metadata stay.
         return {}
+
+
+def _other_version(metadata: TableMetadata, table: TableSpec) -> str:
+    return f"format version {metadata.format_version}, and not {table.settings.format_version}"
 
 
 def _layout(metadata: TableMetadata) -> FolderLayout:
