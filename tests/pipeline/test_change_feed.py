@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from tests.pipeline.kills import Killed, Kills
 from tests.pipeline.reading import load_name, read_delta
 from tests.pipeline.replicating import replicate_for_warnings, replicate_once
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.postgres.servers import Database
 
 SETUP = """
-CREATE TABLE t (id int PRIMARY KEY, v text, big text);
+CREATE TABLE t (id int PRIMARY KEY, region text, v text, big text);
 ALTER TABLE t REPLICA IDENTITY FULL;
 ALTER TABLE t ALTER big SET STORAGE EXTERNAL;
-INSERT INTO t SELECT i, 'v' || i, repeat('x', 3000 + i) FROM generate_series(1, 20) AS i;
+INSERT INTO t SELECT i, 'r' || i % 3, 'v' || i, repeat('x', 3000 + i) FROM generate_series(1, 20) AS i;
 """
 Row = tuple[Any, ...]
 
@@ -32,20 +34,31 @@ def statements(chance: random.Random, columns: list[str]) -> list[str]:
         f"INSERT INTO t (id, v) VALUES ({key}, 'new {number}') ON CONFLICT (id) DO UPDATE SET v = 'again {number}'",
         f"UPDATE t SET {chance.choice(columns)} = 'u{number}' WHERE id % 3 = {key % 3}",
         f"UPDATE t SET v = v WHERE id = {key}",
-        f"UPDATE t SET id = {100 + number} WHERE id = {key}",
+        f"UPDATE t SET region = 'r{number % 3}' WHERE id % 4 = {key % 4}",
+        f"UPDATE t SET id = {100 + number} WHERE id = {key} AND NOT EXISTS (SELECT FROM t WHERE id = {100 + number})",
         f"DELETE FROM t WHERE id = {key}",
     ]
     return chance.choices(choices, k=4)
+
+
+def _order(change: dict[str, Any]) -> tuple[int, int, bool]:
+    # In one commit of a feed, the old row of a key comes before the new row.
+    is_new = change["_change_type"] in ("insert", "update_postimage")
+    return change["_commit_version"], change.get("_ordinal", is_new), is_new
 
 
 def net_of(changes: list[dict[str, Any]]) -> Counter[Row]:
     """Return the net changes of rows of `~changes`, in the form of a feed."""
     firsts: dict[int, Row | None] = {}
     lasts: dict[int, Row | None] = {}
-    for change in sorted(changes, key=lambda change: (change["_commit_version"], change["_ordinal"])):
+    for change in sorted(changes, key=_order):
         kind = change["_change_type"]
-        row = tuple(value for name, value in change.items() if not name.startswith("_"))
+        # A reader has columns of partitions at the end.
+        row: Row | None = tuple(change[name] for name in sorted(change) if not name.startswith("_"))
         is_old = kind in ("update_preimage", "delete")
+        if change.get("_is_deleted"):
+            # Readers of the current rows leave a marked row out.
+            row = None
         firsts.setdefault(change["id"], row if is_old else None)
         lasts[change["id"]] = None if is_old else row
     net: Counter[Row] = Counter()
@@ -58,12 +71,29 @@ def net_of(changes: list[dict[str, Any]]) -> Counter[Row]:
     return net
 
 
+PARTITIONS = ((), ("region",), ("bucket(2, id)", "region"))
+_LAST_KILL = 12
+"""The write up to which a kill comes: a run has more."""
+
+
 @pytest.mark.postgres
-@pytest.mark.parametrize("mode", MODES)
-def test_the_feed_has_the_net_effect_of_the_changes(db18: Database, tmp_path: Path, mode: WriteMode) -> None:
+@pytest.mark.parametrize(
+    ("mode", "deletes", "partition_by"),
+    [
+        ("copy-on-write", "soft", ("region",)),
+        ("merge-on-read", "hard", ("bucket(2, id)", "region")),
+        *(
+            pytest.param(*options, marks=pytest.mark.thorough)
+            for options in product(MODES, ("hard", "soft"), PARTITIONS)
+        ),
+    ],
+)
+def test_the_feed_has_the_net_effect_of_the_changes_after_kills(
+    db18: Database, tmp_path: Path, mode: WriteMode, deletes: str, partition_by: tuple[str, ...]
+) -> None:
     for statement in SETUP.strip().split(";\n"):
         db18.execute(statement.rstrip(";\n"))
-    chance, columns, uri = random.Random(mode), ["v", "big"], f"{tmp_path}/public/t"
+    chance, columns, uri = random.Random(f"{mode} {deletes} {partition_by}"), ["v", "big"], f"{tmp_path}/public/t"
 
     def replicate() -> None:
         replicate_once(
@@ -73,10 +103,13 @@ def test_the_feed_has_the_net_effect_of_the_changes(db18: Database, tmp_path: Pa
             format="delta",
             write_mode=mode,
             append=True,
+            deletes=deletes,
             change_data_feed=True,
+            config={"tables": {"t": {"partition_by": [*partition_by]}}},
         )
 
     replicate()
+    load = load_name(tmp_path, "public/t")
     for number in range(6):
         if number == 3:
             db18.execute("ALTER TABLE t ADD COLUMN added text")
@@ -86,15 +119,22 @@ def test_the_feed_has_the_net_effect_of_the_changes(db18: Database, tmp_path: Pa
         previous_changes = read_delta(f"{uri}~changes").num_rows
         for statement in statements(chance, columns):
             db18.execute(statement)
+        if number % 2:
+            with pytest.MonkeyPatch.context() as patch:
+                Kills(patch).at(chance.randint(1, _LAST_KILL))
+                with pytest.raises(Killed):
+                    replicate()
+            for statement in statements(chance, columns):
+                db18.execute(statement)
         replicate()
         reader = DeltaTable(uri)
         assert set(reader.protocol().writer_features or ()) >= {"changeDataFeed"}
+        assert len(reader.metadata().partition_columns) == len(partition_by)
         feed = pa.table(reader.load_cdf(version + 1, reader.version()).read_all()).to_pylist()
-        # A run may have several commits; within a commit the old row is the first.
-        for row in feed:
-            row["_ordinal"] = row["_change_type"] in ("insert", "update_postimage")
-        changes = read_delta(f"{uri}~changes").sort_by([("_commit_version", "ascending"), ("_ordinal", "ascending")])
+        changes = read_delta(f"{uri}~changes").sort_by("_commit_version")
         assert net_of(feed) == net_of(changes.slice(previous_changes).to_pylist())
+    # The feed is the whole evidence only if no load came between.
+    assert load_name(tmp_path, "public/t") == load
 
 
 @pytest.mark.postgres
