@@ -40,6 +40,7 @@ def difference(stored: Stored, folder: Path, expected: Expected) -> str:
         _difference(_current_rows(last), last.columns, expected)
         or _halves(versions, expected.transactions)
         or in_clear(row for version in versions for row in version.rows)
+        or _of_feed(versions)
     )
     if not mistake and settings.history:
         (*_, kept) = stored.versions(folder.with_name(f"{folder.name}~history"))
@@ -163,6 +164,42 @@ def _of_changes(versions: Sequence[Version], changes: Sequence[Row]) -> str:
         if expected != stored:
             return f"up to {after.lsn} they give {_shown(expected - stored)}, and the version has {_shown(stored - expected)}"
     return ""
+
+
+def _of_feed(versions: Sequence[Version]) -> str:
+    """Return for which version the change data feed differs from the rows of both versions.
+
+    A commit with another description may give all rows a new form.
+    """
+    for start, after in pairwise(versions):
+        if after.feed is None or after.is_described:
+            continue
+        feed = _counted(after.feed, (*after.columns, "_change_type"))
+        if (expected := _changes_between(start, after)) != feed:
+            return (
+                f"the feed of {after.lsn} lacks {_shown(expected - feed)}, and has {_shown(feed - expected)} too many"
+            )
+        if mistake := in_clear(after.feed):
+            return f"the feed of {after.lsn}: {mistake}"
+    return ""
+
+
+def _changes_between(start: Version, after: Version) -> Counter[Any]:
+    names, key = after.columns, after.described["key"] or ()
+    old_rows, new_rows = (_counted(version.rows, names) for version in (start, after))
+    removed, added = old_rows - new_rows, new_rows - old_rows
+    numbers = [names.index(name) for name in key]
+    keys = [{tuple(row[number] for number in numbers) for row in rows} for rows in (removed, added)]
+    updated = keys[0] & keys[1] if key else set()
+    changes: Counter[Any] = Counter()
+    for rows, alone, paired in ((removed, "delete", "update_preimage"), (added, "insert", "update_postimage")):
+        for row, count in rows.items():
+            changes[(*row, paired if tuple(row[number] for number in numbers) in updated else alone)] += count
+    return changes
+
+
+def _counted(rows: Iterable[Row], names: Sequence[str]) -> Counter[Any]:
+    return Counter(tuple(row.get(name) for name in names) for row in rows)
 
 
 def _is_new(change: Row) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +30,8 @@ class Version(NamedTuple):
     """Its description, with its columns and its key."""
     is_described: bool
     """Whether this version has another description than the one before, or other properties."""
+    feed: list[Row] | None = None
+    """The rows of Delta's change data feed for this version; None for a table without a feed."""
 
 
 @dataclass
@@ -75,12 +77,15 @@ class Stored:
         versions: list[Version] = []
         paths: set[str] = set()
         columns: tuple[str, ...] = ()
-        lsn, described, has_vectors = 0, {}, False
+        lsn, described, has_vectors, has_feed = 0, {}, False, False
         for file in sorted((folder / "_delta_log").glob("*.json")):
             is_described = False
-            for action in map(json.loads, file.read_text().splitlines()):
+            actions = [json.loads(line) for line in file.read_text().splitlines()]
+            for action in actions:
                 if "metaData" in action:
-                    is_described, described = True, json.loads(action["metaData"]["configuration"]["logicalrep.table"])
+                    configuration = action["metaData"]["configuration"]
+                    is_described, described = True, json.loads(configuration["logicalrep.table"])
+                    has_feed = configuration.get("delta.enableChangeDataFeed") == "true"
                     fields = json.loads(action["metaData"]["schemaString"])["fields"]
                     columns = tuple(field["name"] for field in fields)
                 elif "txn" in action:
@@ -94,8 +99,22 @@ class Stored:
                 rows = self._rows_without_marked(folder, int(file.stem))
             else:
                 rows = [row for path in sorted(paths) for row in self._rows(folder / path)]
-            versions.append(Version(columns, rows, lsn, described, is_described))
+            feed = self._feed(folder, actions) if has_feed else None
+            versions.append(Version(columns, rows, lsn, described, is_described, feed))
         return versions
+
+    def _feed(self, folder: Path, actions: Sequence[Mapping[str, Any]]) -> list[Row]:
+        """Return the changes of a commit: of its change files, or without any of them, of its other files."""
+        if changes := [action["cdc"]["path"] for action in actions if "cdc" in action]:
+            return [row for path in changes for row in self._rows(folder / path)]
+        kinds = {"remove": "delete", "add": "insert"}
+        return [
+            {**row, "_change_type": change_type}
+            for kind, change_type in kinds.items()
+            for action in actions
+            if kind in action and action[kind]["dataChange"]
+            for row in self._rows(folder / action[kind]["path"])
+        ]
 
     def _rows(self, path: Path) -> list[Row]:
         if path not in self.files:
