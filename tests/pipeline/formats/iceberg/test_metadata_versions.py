@@ -24,6 +24,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     TABLE,
     VERSION,
     WRITER,
+    SnapshotNumbers,
     commit_summary,
     new_metadata,
     next_sequence_number,
@@ -64,18 +65,15 @@ class Process:
         own = {WRITER: self.name, VERSION: str(number)} if is_ours else {}
         updates: list[TableUpdate] = schema_updates(start, self.spec)
         changed = update_table_metadata(start, tuple(updates)) if updates else start
-        snapshot_id = secrets.randbits(62) + 1
-        number = next_sequence_number(start)
-        writer = ManifestWriter(self.storage, f"{FOLDER}/metadata", changed, snapshot_id, number)
+        numbers = SnapshotNumbers(secrets.randbits(62) + 1, next_sequence_number(start))
+        writer = ManifestWriter(self.storage, f"{FOLDER}/metadata", changed, numbers)
         path = writer.write_list([], start.current_snapshot_id)
         summary = commit_summary(operation, [], [], {}, {}, None, own)
-        updates += snapshot_updates(
-            self.storage, start, changed.current_schema_id, snapshot_id, number, None, path, summary
-        )
+        updates += snapshot_updates(self.storage, start, changed.current_schema_id, numbers, path, summary)
         if is_ours:
             properties = {TABLE: self.spec.to_json(), **own, **(FIRST if last is None else {})}
             updates.append(SetPropertiesUpdate(updates=properties))
-        version = self.versions.commit(last, start, updates, snapshot_id)
+        version = self.versions.commit(last, start, updates, numbers.snapshot_id)
         if version is not None:
             self.last = version
         return version

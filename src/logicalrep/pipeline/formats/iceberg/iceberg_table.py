@@ -29,6 +29,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     TABLE,
     VERSION,
     WRITER,
+    SnapshotNumbers,
     can_become,
     commit_summary,
     count_of_files,
@@ -322,31 +323,18 @@ class IcebergTable(StoredTable):
         if has_rows or new_columns or is_upgraded or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
             first = first_new_lineage(start, (file for file in added if file.path not in self.files))
+            numbers = SnapshotNumbers(snapshot_id, first.sequence_number)
             writer = ManifestWriter(
-                self.storage,
-                self.folder,
-                changed,
-                snapshot_id,
-                first.sequence_number,
-                new_columns,
-                merges_manifests=self.does_upkeep,
+                self.storage, self.folder, changed, numbers, new_columns, merges_manifests=self.does_upkeep
             )
             content, end = self._content.write_changes(writer, described, added, removed, first.first_row_id)
-            row_ids = range(next_row_id(start), end) if writer.has_row_lineage else None
+            if writer.has_row_lineage:
+                numbers = replace(numbers, row_ids=range(next_row_id(start), end))
             path = writer.write_list(content.manifests, start.current_snapshot_id)
             if operation is None and not has_rows:
                 operation = Operation.REPLACE
             summary = commit_summary(operation, added, removed, self.files, content.files, position, own)
-            updates += snapshot_updates(
-                self.storage,
-                start,
-                changed.current_schema_id,
-                snapshot_id,
-                first.sequence_number,
-                row_ids,
-                path,
-                summary,
-            )
+            updates += snapshot_updates(self.storage, start, changed.current_schema_id, numbers, path, summary)
         if snapshot_id is not None or expired_until is not None:
             updates += expiry(start, expired)
         if is_there := [name for name in removed_properties if name in start.properties]:

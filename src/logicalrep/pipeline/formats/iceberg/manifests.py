@@ -40,6 +40,7 @@ from pyiceberg.typedef import Record, TableVersion
 from logicalrep.pipeline.formats.iceberg.avro_files import check_avro
 from logicalrep.pipeline.formats.iceberg.bounds import to_bounds
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles
+from logicalrep.pipeline.formats.iceberg.metadata import SnapshotNumbers
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, is_own_name
 from logicalrep.pipeline.storage.storage import Storage
@@ -296,8 +297,8 @@ class ManifestWriter:
     """The table's folder."""
     metadata: TableMetadata
     """The table's metadata with the schema and the partition spec of the new files."""
-    snapshot_id: int
-    sequence_number: int
+    numbers: SnapshotNumbers
+    """The numbers of the new snapshot, whose row ids the writer does not need."""
     new_columns: frozenset[int] = frozenset()
     """The field ids of the columns that the table did not have before this snapshot."""
     merges_manifests: bool = True
@@ -352,7 +353,9 @@ class ManifestWriter:
             of_spec = entries.setdefault(manifest.file.partition_spec_id, [])
             of_spec += [self._existing_entry(entry, removed) for entry in manifest.entries]
         entries.setdefault(self.spec_id, []).extend(
-            ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self.snapshot_id, data_file=file)
+            ManifestEntry.from_args(
+                status=ManifestEntryStatus.ADDED, snapshot_id=self.numbers.snapshot_id, data_file=file
+            )
             for file in added
         )
         written = [
@@ -365,7 +368,7 @@ class ManifestWriter:
     def _existing_entry(self, entry: ManifestEntry, removed: Collection[EntryKey]) -> ManifestEntry:
         file = _with_nulls(entry.data_file, self.new_columns)
         if key_of(file) in removed:
-            return _next_entry(entry, file, ManifestEntryStatus.DELETED, self.snapshot_id)
+            return _next_entry(entry, file, ManifestEntryStatus.DELETED, self.numbers.snapshot_id)
         return _next_entry(entry, file, ManifestEntryStatus.EXISTING)
 
     def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, of_deletes: bool) -> Manifest:
@@ -373,7 +376,7 @@ class ManifestWriter:
         written = FileToMemory(self.storage.location(path))
         content = ManifestContent.DELETES if of_deletes else ManifestContent.DATA
         version = self.metadata.format_version
-        with _FileWriter(spec, self._schema_of(spec), written, self.snapshot_id, content, version) as writer:
+        with _FileWriter(spec, self._schema_of(spec), written, self.numbers.snapshot_id, content, version) as writer:
             # Some readers count rows of removed files among the rows without ids.
             for entry in sorted(entries, key=lambda entry: entry.status == ManifestEntryStatus.DELETED):
                 writer.add_entry(entry)
@@ -382,11 +385,11 @@ class ManifestWriter:
         for entry in live_entries:
             if entry.status == ManifestEntryStatus.ADDED:
                 # A new entry has the sequence number of its manifest, which readers apply in the same way.
-                entry.sequence_number = entry.file_sequence_number = self.sequence_number
+                entry.sequence_number = entry.file_sequence_number = self.numbers.sequence_number
         file = writer.to_manifest_file()
-        file.sequence_number = self.sequence_number
+        file.sequence_number = self.numbers.sequence_number
         file.min_sequence_number = min(
-            (entry.sequence_number or 0 for entry in live_entries), default=self.sequence_number
+            (entry.sequence_number or 0 for entry in live_entries), default=self.numbers.sequence_number
         )
         return Manifest(file, tuple(live_entries))
 
@@ -401,10 +404,10 @@ class ManifestWriter:
 
     def write_list(self, manifests: Sequence[Manifest], parent: int | None) -> str:
         """Write the snapshot's manifest list; return the path at the destination."""
-        path = self._path(f"snap-{self.snapshot_id}-{uuid.uuid4()}.avro")
+        path = self._path(f"snap-{self.numbers.snapshot_id}-{uuid.uuid4()}.avro")
         written = FileToMemory(self.storage.location(path))
         version = self.metadata.format_version
-        with _ListWriter(written, self.snapshot_id, parent, self.sequence_number, version) as writer:
+        with _ListWriter(written, self.numbers.snapshot_id, parent, self.numbers.sequence_number, version) as writer:
             if manifests:
                 writer.add_manifests([_listed(manifest) for manifest in manifests])
         self.storage.write(path, written.data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyiceberg.exceptions import ValidationError
@@ -181,13 +182,22 @@ def _current(schema_id: int) -> TableUpdate:
     return SetCurrentSchemaUpdate(**values)
 
 
+@dataclass(frozen=True)
+class SnapshotNumbers:
+    """The numbers of a new snapshot."""
+
+    snapshot_id: int
+    sequence_number: int
+    """The number of the snapshot's commit, later than the numbers of all earlier commits."""
+    row_ids: range | None = None
+    """The row ids that the snapshot takes; None without row lineage."""
+
+
 def snapshot_updates(
     storage: Storage,
     metadata: TableMetadata,
     schema_id: int,
-    snapshot_id: int,
-    sequence_number: int,
-    row_ids: range | None,
+    numbers: SnapshotNumbers,
     manifest_list: str,
     summary: Summary,
 ) -> list[TableUpdate]:
@@ -197,24 +207,26 @@ def snapshot_updates(
         storage: the destination.
         metadata: the current metadata.
         schema_id: the id of the rows' schema.
-        snapshot_id: the id of the new snapshot.
-        sequence_number: the number of the commit.
-        row_ids: the row ids that the snapshot takes; None without row lineage.
+        numbers: the numbers of the new snapshot.
         manifest_list: the path of the snapshot's manifest list.
         summary: the snapshot's summary.
     """
     values: dict[str, Any] = {
-        "snapshot-id": snapshot_id,
+        "snapshot-id": numbers.snapshot_id,
         "parent-snapshot-id": metadata.current_snapshot_id,
-        "sequence-number": sequence_number,
+        "sequence-number": numbers.sequence_number,
         "timestamp-ms": next_time(metadata),
         "manifest-list": storage.location(manifest_list),
         "summary": summary,
         "schema-id": schema_id,
     }
-    if row_ids is not None:
-        values |= {"first-row-id": row_ids.start, "added-rows": len(row_ids)}
-    last: dict[str, Any] = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
+    if numbers.row_ids is not None:
+        values |= {"first-row-id": numbers.row_ids.start, "added-rows": len(numbers.row_ids)}
+    last: dict[str, Any] = {
+        "ref-name": MAIN_BRANCH,
+        "type": SnapshotRefType.BRANCH,
+        "snapshot-id": numbers.snapshot_id,
+    }
     if main := metadata.refs.get(MAIN_BRANCH):
         retention = main.model_dump(by_alias=True, exclude_none=True, exclude={"snapshot_id", "snapshot_ref_type"})
         last |= retention
