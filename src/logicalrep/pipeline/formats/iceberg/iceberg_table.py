@@ -1,14 +1,13 @@
 """An Iceberg table of a destination: atomic commits of files, properties and the position.
 
 pyiceberg has the models of metadata and manifests, and reads and writes their Avro; it writes no position deletes, and
-commits no files that it did not write. This module writes the manifests and updates of a commit; `versions` makes the
+commits no files that it did not write. `commits` writes the manifests and updates of a commit; `versions` makes the
 updated metadata the last version.
 """
 
 from __future__ import annotations
 
 import json
-import secrets
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -17,39 +16,21 @@ from dataclasses import replace
 from typing import NoReturn, Self, cast
 
 from pyiceberg.table.snapshots import Operation
-from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate, update_table_metadata
 
+from logicalrep.pipeline.formats.iceberg.commits import Change, CommitWriter, TableState
 from logicalrep.pipeline.formats.iceberg.content import Content
-from logicalrep.pipeline.formats.iceberg.manifests import ManifestWriter
 from logicalrep.pipeline.formats.iceberg.metadata import (
     APPLIED,
     LOAD,
-    SNAPSHOT,
     STOPPED,
     TABLE,
-    VERSION,
-    WRITER,
-    SnapshotNumbers,
     can_become,
-    commit_summary,
     count_of_files,
-    first_new_lineage,
     format_change,
-    is_clock_behind,
-    next_row_id,
-    schema_updates,
-    snapshot_updates,
-    upgrades,
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version
-from logicalrep.pipeline.formats.iceberg.partitions import spec_updates
 from logicalrep.pipeline.formats.iceberg.removed_files import IcebergRemovedFiles
-from logicalrep.pipeline.formats.iceberg.snapshots import (
-    NeededFiles,
-    ProtectedFiles,
-    expired_snapshots,
-    expiry,
-)
+from logicalrep.pipeline.formats.iceberg.snapshots import NeededFiles, ProtectedFiles, expired_snapshots
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
@@ -64,7 +45,7 @@ from logicalrep.pipeline.formats.stored_table import (
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
-from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError, decoding
+from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, decoding
 from logicalrep_runtime.scalars import Lsn
 
 
@@ -214,12 +195,14 @@ class IcebergTable(StoredTable):
         properties = {LOAD: new.load, **replaced._versions.retention(new.keep_hours)}
         # The reason of a stop ends with the load.
         replaced._write(
-            files,
-            old,
-            new.position,
-            properties=properties,
-            removed_properties=(STOPPED,),
-            replaces=True,
+            Change(
+                added=files,
+                removed=old,
+                position=new.position,
+                properties=properties,
+                removed_properties=(STOPPED,),
+                is_load=True,
+            )
         )
         return replaced
 
@@ -236,11 +219,11 @@ class IcebergTable(StoredTable):
         return Lsn(self._applied[application]) if application in self._applied else None
 
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], position: Position) -> int:
-        self._write(added, removed, position)
+        self._write(Change(added=added, removed=removed, position=position))
         return self.version
 
     def exchange(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
-        self._write(added, removed, None, operation=Operation.REPLACE)
+        self._write(Change(added=added, removed=removed, operation=Operation.REPLACE))
 
     def describe(
         self,
@@ -252,7 +235,7 @@ class IcebergTable(StoredTable):
     ) -> None:
         if self.table == table:
             return  # An earlier call succeeded, and its answer was lost.
-        self._write(added, removed, position, table=table)
+        self._write(Change(added=added, removed=removed, position=position, table=table))
         # Manifests have bounds by field id: the content takes the columns' current names.
         self._content = Content.of(self.storage, self.folder, self._content.manifests, table)
         self.files = self._content.files
@@ -261,7 +244,8 @@ class IcebergTable(StoredTable):
         if skipped in self.table.skipped:
             return  # An earlier call succeeded, and its answer was lost.
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
-        self._write([], [], Position(application, Lsn(skipped.lsn)), table=table, removed_properties=(STOPPED,))
+        position = Position(application, Lsn(skipped.lsn))
+        self._write(Change(position=position, table=table, removed_properties=(STOPPED,)))
 
     def write_stopped(self, reason: str) -> None:
         self._write_properties({STOPPED: reason})
@@ -273,84 +257,43 @@ class IcebergTable(StoredTable):
     def _write_properties(self, properties: Mapping[str, str]) -> None:
         assert self._last is not None
         if self._unsupported is None and not properties.items() <= self._last.metadata.properties.items():
-            self._write([], [], None, properties=properties)
+            self._write(Change(properties=properties))
 
-    def _write(
-        self,
-        added: Sequence[DataFile],
-        removed: Sequence[DataFile],
-        position: Position | None,
-        *,
-        table: TableSpec | None = None,
-        properties: Mapping[str, str] | None = None,
-        removed_properties: Sequence[str] = (),
-        expired_until: float | None = None,
-        operation: Operation | None = None,
-        replaces: bool = False,
-    ) -> None:
+    def _write(self, change: Change) -> None:
         if self._unsupported is not None:
             raise DamagedError(f"{self.storage.uri_of(self.folder)}: {self._unsupported}")
-        if self._versions.commits_snapshots and self._last is not None:
+        versions = self._versions
+        if versions.commits_snapshots and self._last is not None:
             # A catalog does not refuse a commit for branches, tags and settings that other programs changed meanwhile.
             self.refuse_unknown_commits()
-        described, last = table or self.table, self._last
-        if last is None or not can_become(last.metadata, described):
+        last, table = self._last, change.table or self.table
+        if last is None or not can_become(last.metadata, table):
             # A table of another program's format is replaced by a new table.
-            other_properties = {} if last is None else last.metadata.properties
-            start = self._versions.start(described, other_properties)
+            start = versions.start(table, {} if last is None else last.metadata.properties)
         else:
             start = last.metadata
-        limits = self.storage.limits
-        expires = last is not None and self.does_upkeep
-        expired = expired_snapshots(start, expired_until, self._keep_hours, limits.snapshots) if expires else set()
-        updates: list[TableUpdate] = [
-            *upgrades(start, described),
-            *schema_updates(start, described),
-            *spec_updates(start, described),
-        ]
-        changed = update_table_metadata(start, tuple(updates)) if updates else start
-        applied = {} if properties is not None and LOAD in properties else dict(self._applied)
-        if position is not None:
-            applied[position.application] = int(position.lsn)
-        own = {WRITER: self._writer, VERSION: str(self.version + 1)}
-        content, snapshot_id = self._content, None
-        # A catalog gives a commit without a snapshot the clock's time, whatever the time of the last commit.
-        only_expires = expired_until is not None and self._versions.commits_snapshots and not is_clock_behind(start)
-        old_columns, columns = ({field.field_id for field in state.schema().fields} for state in (start, changed))
-        new_columns = frozenset(columns - old_columns)
-        has_rows = bool(added or removed or replaces)
-        is_upgraded = changed.format_version != start.format_version
-        if has_rows or new_columns or is_upgraded or (self._versions.commits_snapshots and not only_expires):
-            snapshot_id = secrets.randbits(62) + 1
-            first = first_new_lineage(start, (file for file in added if file.path not in self.files))
-            numbers = SnapshotNumbers(snapshot_id, first.sequence_number)
-            writer = ManifestWriter(
-                self.storage, self.folder, changed, numbers, new_columns, merges_manifests=self.does_upkeep
-            )
-            content, end = self._content.write_changes(writer, described, added, removed, first.first_row_id)
-            if writer.has_row_lineage:
-                numbers = replace(numbers, row_ids=range(next_row_id(start), end))
-            path = writer.write_list(content.manifests, start.current_snapshot_id)
-            if operation is None and not has_rows:
-                operation = Operation.REPLACE
-            summary = commit_summary(operation, added, removed, self.files, content.files, position, own)
-            updates += snapshot_updates(self.storage, start, changed.current_schema_id, numbers, path, summary)
-        if snapshot_id is not None or expired_until is not None:
-            updates += expiry(start, expired)
-        if is_there := [name for name in removed_properties if name in start.properties]:
-            updates.append(RemovePropertiesUpdate(removals=is_there))
-        if not only_expires:
-            own |= {TABLE: described.to_json(), APPLIED: json.dumps(applied)}
-            own |= {SNAPSHOT: str(snapshot_id)} if self._versions.commits_snapshots else {}
-            updates.append(SetPropertiesUpdate(updates={**(properties or {}), **own}))
+        expired: set[int] = set()
+        if last is not None and self.does_upkeep:
+            limits = self.storage.limits
+            expired = expired_snapshots(start, change.expired_until, self._keep_hours, limits.snapshots)
+        state = TableState(
+            start=start,
+            number=self.version,
+            content=self._content,
+            files=self.files,
+            table=self.table,
+            applied=self._applied,
+        )
+        writer = CommitWriter(self.storage, self.folder, self._writer, versions.commits_snapshots, self.does_upkeep)
+        written = writer.write(state, change, expired)
         self._is_commit_unknown = True
-        version = self._versions.commit(last, start, updates, snapshot_id)
+        version = versions.commit(last, start, written.updates, written.snapshot_id)
         if version is None:
             self._refuse_later_commits()
         else:
             self._is_commit_unknown = False
-            self._set_version(version, content)
-            self.table, self._applied = described, applied
+            self._set_version(version, written.content)
+            self.table, self._applied = written.table, written.applied
 
     def _set_version(self, version: MetadataVersion, content: Content) -> None:
         previous_sizes = self._sizes()
@@ -375,22 +318,9 @@ class IcebergTable(StoredTable):
         self._refuse(self._versions.follow(self._last))
 
     def _refuse(self, followed: LaterCommits) -> NoReturn:
-        """Take the state of the later commits, and raise an error, as the refused commit does not follow them.
-
-        Raises:
-            StorageError: this process wrote the commits, or they left the rows unchanged: a retry continues from them.
-            DamagedError: another program has changed the rows.
-            WriterError: another replicate process has committed.
-        """
-        uri = self.storage.uri_of(self.folder)
+        """Take the state of the later commits, and raise their error, as the refused commit does not follow them."""
         self._adopt(followed)
-        if followed.is_foreign and followed.changes is not None:
-            raise DamagedError(f"{uri}: {followed.changes}")
-        if followed.writers:
-            raise StorageError(f"{uri}: the answer to an earlier commit was lost, but the commit exists")
-        if not followed.is_foreign:
-            raise StorageError(f"{uri}: another change came first")
-        raise StorageError(f"{uri}: another program committed without changing rows: replicate continues from it")
+        raise followed.refusal(self.storage.uri_of(self.folder))
 
     def _follow_later_commits(self) -> None:
         self._adopt(self._versions.follow(self._last))
@@ -466,5 +396,5 @@ class IcebergTable(StoredTable):
         """
         assert self._last is not None
         if expired_snapshots(self._last.metadata, until, self._keep_hours, self.storage.limits.snapshots):
-            self._write([], [], None, expired_until=until)
+            self._write(Change(expired_until=until))
         return self._protected.of(self._last.metadata)

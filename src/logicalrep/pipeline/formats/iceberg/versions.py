@@ -14,6 +14,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableUpdate
 
 from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.storage.storage import DamagedError, StorageError
+from logicalrep_runtime.errors import LogicalRepError
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,20 @@ class LaterCommits:
     """Whether another program has committed."""
     changes: str | None = None
     """The change of another program; None if the rows and the columns are the same."""
+
+    def refusal(self, uri: str) -> LogicalRepError:
+        """Return the error of a commit that does not follow these commits, none of another replicate process.
+
+        A DamagedError if another program has changed the rows; a StorageError, after which a retry succeeds, if this
+        process wrote the commits, or if they left the rows unchanged. `uri` is the table's.
+        """
+        if self.is_foreign and self.changes is not None:
+            return DamagedError(f"{uri}: {self.changes}")
+        if self.writers:
+            return StorageError(f"{uri}: the answer to an earlier commit was lost, but the commit exists")
+        if not self.is_foreign:
+            return StorageError(f"{uri}: another change came first")
+        return StorageError(f"{uri}: another program committed without changing rows: replicate continues from it")
 
 
 class MetadataVersions(Protocol):
