@@ -19,7 +19,7 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import SetPropertiesUpdate, TableUpdate, update_table_metadata
 
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
-from logicalrep.pipeline.formats.iceberg.manifests import ManifestWriter
+from logicalrep.pipeline.formats.iceberg.manifest_writer import ManifestWriter
 from logicalrep.pipeline.formats.iceberg.metadata import (
     TABLE,
     VERSION,

@@ -12,7 +12,7 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate, update_table_metadata
 
 from logicalrep.pipeline.formats.iceberg.content import Content
-from logicalrep.pipeline.formats.iceberg.manifests import ManifestWriter
+from logicalrep.pipeline.formats.iceberg.manifest_writer import ManifestWriter
 from logicalrep.pipeline.formats.iceberg.metadata import (
     APPLIED,
     SNAPSHOT,

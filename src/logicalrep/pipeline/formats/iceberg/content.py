@@ -13,13 +13,12 @@ from pyiceberg.table.metadata import TableMetadata
 from logicalrep.pipeline.formats.iceberg.bounds import from_bounds
 from logicalrep.pipeline.formats.iceberg.deletes.positions import read_deletes, write_deletes
 from logicalrep.pipeline.formats.iceberg.deletes.vectors import is_vector, read_vectors, write_vectors
+from logicalrep.pipeline.formats.iceberg.manifest_writer import ManifestWriter, manifest_data_file
 from logicalrep.pipeline.formats.iceberg.manifests import (
     EntryKey,
     Manifest,
-    ManifestWriter,
     first_row_id,
     key_of,
-    manifest_data_file,
     read_manifests,
     with_all_row_ids,
 )
