@@ -205,11 +205,11 @@ def _steps() -> Iterator[list[dict[str, Any]]]:
     rows: dict[int, dict[str, str | None]] = {}
 
     def change(op: str, key: int, b: str = "") -> dict[str, Any]:
-        before = rows.pop(key, None)
+        old_row = rows.pop(key, None)
         after = None if op == "delete" else {"id": str(key), "b": b, "v": None, "big": f"big {key}"}
         if after is not None:
             rows[key] = after
-        return {"op": op, "before": before, "after": after}
+        return {"op": op, "before": old_row, "after": after}
 
     # Three files, of which two are merged at the end.
     for start, end in ((0, 30), (30, 60), (60, 100)):

@@ -37,7 +37,7 @@ from logicalrep.pipeline.storage.storage import Storage
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableState:
+class CommittedState:
     """The state of a table that a commit changes."""
 
     start: TableMetadata
@@ -53,7 +53,7 @@ class TableState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class RequestedCommit:
     """The changes of one commit."""
 
     added: Sequence[DataFile] = ()
@@ -86,6 +86,8 @@ class WrittenCommit:
 
 @dataclass(frozen=True)
 class CommitWriter:
+    """Writes the commits of one table."""
+
     storage: Storage
     folder: str
     """The table's folder."""
@@ -95,43 +97,48 @@ class CommitWriter:
     """As `MetadataVersions.commits_snapshots`."""
     merges_manifests: bool
 
-    def write(self, state: TableState, change: Change, expired: set[int]) -> WrittenCommit:
+    def write(self, state: CommittedState, requested: RequestedCommit, expired: set[int]) -> WrittenCommit:
         """Write the files of a commit, and return its updates. `expired` are the ids of the snapshots that it removes.
 
         Raises StorageError if a file cannot be written.
         """
-        start, table = state.start, change.table or state.table
+        start, table = state.start, requested.table or state.table
         updates: list[TableUpdate] = [
             *upgrades(start, table),
             *schema_updates(start, table),
             *spec_updates(start, table),
         ]
         changed = update_table_metadata(start, tuple(updates)) if updates else start
-        applied = {} if change.is_load else dict(state.applied)
-        if change.position is not None:
-            applied[change.position.application] = int(change.position.lsn)
+        applied = {} if requested.is_load else dict(state.applied)
+        if requested.position is not None:
+            applied[requested.position.application] = int(requested.position.lsn)
         own = {WRITER: self.writer, VERSION: str(state.number + 1)}
         content, snapshot_id = state.content, None
         # A catalog gives a commit without a snapshot the clock's time, whatever the time of the last commit.
-        only_expires = change.expired_until is not None and self.commits_snapshots and not is_clock_behind(start)
-        if _needs_snapshot(start, changed, change) or (self.commits_snapshots and not only_expires):
-            content, snapshot_id, new_updates = self._write_snapshot(state, change, changed, table, own)
+        only_expires = requested.expired_until is not None and self.commits_snapshots and not is_clock_behind(start)
+        if _needs_snapshot(start, changed, requested) or (self.commits_snapshots and not only_expires):
+            content, snapshot_id, new_updates = self._write_snapshot(state, requested, changed, table, own)
             updates += new_updates
-        if snapshot_id is not None or change.expired_until is not None:
+        if snapshot_id is not None or requested.expired_until is not None:
             updates += expiry(start, expired)
-        if removals := [name for name in change.removed_properties if name in start.properties]:
+        if removals := [name for name in requested.removed_properties if name in start.properties]:
             updates.append(RemovePropertiesUpdate(removals=removals))
         if not only_expires:
             own |= {TABLE: table.to_json(), APPLIED: json.dumps(applied)}
             own |= {SNAPSHOT: str(snapshot_id)} if self.commits_snapshots else {}
-            updates.append(SetPropertiesUpdate(updates={**change.properties, **own}))
+            updates.append(SetPropertiesUpdate(updates={**requested.properties, **own}))
         return WrittenCommit(updates, snapshot_id, content, table, applied)
 
     def _write_snapshot(
-        self, state: TableState, change: Change, changed: TableMetadata, table: TableSpec, own: Mapping[str, str]
+        self,
+        state: CommittedState,
+        requested: RequestedCommit,
+        changed: TableMetadata,
+        table: TableSpec,
+        own: Mapping[str, str],
     ) -> tuple[Content, int, list[TableUpdate]]:
         """Write the manifests of a snapshot; return its content, its id and its updates."""
-        start, added, removed = state.start, change.added, change.removed
+        start, added, removed = state.start, requested.added, requested.removed
         snapshot_id = secrets.randbits(62) + 1
         first = first_new_lineage(start, (file for file in added if file.path not in state.files))
         numbers = SnapshotNumbers(snapshot_id, first.sequence_number)
@@ -147,21 +154,21 @@ class CommitWriter:
         if writer.has_row_lineage:
             numbers = replace(numbers, row_ids=range(next_row_id(start), end))
         path = writer.write_list(content.manifests, start.current_snapshot_id)
-        operation = change.operation
-        if operation is None and not _has_rows(change):
+        operation = requested.operation
+        if operation is None and not _has_rows(requested):
             operation = Operation.REPLACE
-        summary = commit_summary(operation, added, removed, state.files, content.files, change.position, own)
+        summary = commit_summary(operation, added, removed, state.files, content.files, requested.position, own)
         updates = snapshot_updates(self.storage, start, changed.current_schema_id, numbers, path, summary)
         return content, snapshot_id, updates
 
 
-def _has_rows(change: Change) -> bool:
-    return bool(change.added or change.removed or change.is_load)
+def _has_rows(requested: RequestedCommit) -> bool:
+    return bool(requested.added or requested.removed or requested.is_load)
 
 
-def _needs_snapshot(start: TableMetadata, changed: TableMetadata, change: Change) -> bool:
+def _needs_snapshot(start: TableMetadata, changed: TableMetadata, requested: RequestedCommit) -> bool:
     is_upgraded = changed.format_version != start.format_version
-    return _has_rows(change) or bool(_new_columns(start, changed)) or is_upgraded
+    return _has_rows(requested) or bool(_new_columns(start, changed)) or is_upgraded
 
 
 def _new_columns(start: TableMetadata, changed: TableMetadata) -> frozenset[int]:

@@ -17,7 +17,7 @@ from typing import NoReturn, Self, cast
 
 from pyiceberg.table.snapshots import Operation
 
-from logicalrep.pipeline.formats.iceberg.commits import Change, CommitWriter, TableState
+from logicalrep.pipeline.formats.iceberg.commits import CommittedState, CommitWriter, RequestedCommit
 from logicalrep.pipeline.formats.iceberg.content import Content
 from logicalrep.pipeline.formats.iceberg.metadata import (
     APPLIED,
@@ -195,7 +195,7 @@ class IcebergTable(StoredTable):
         properties = {LOAD: new.load, **replaced._versions.retention(new.keep_hours)}
         # The reason of a stop ends with the load.
         replaced._write(
-            Change(
+            RequestedCommit(
                 added=files,
                 removed=old,
                 position=new.position,
@@ -219,11 +219,11 @@ class IcebergTable(StoredTable):
         return Lsn(self._applied[application]) if application in self._applied else None
 
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], position: Position) -> int:
-        self._write(Change(added=added, removed=removed, position=position))
+        self._write(RequestedCommit(added=added, removed=removed, position=position))
         return self.version
 
     def exchange(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
-        self._write(Change(added=added, removed=removed, operation=Operation.REPLACE))
+        self._write(RequestedCommit(added=added, removed=removed, operation=Operation.REPLACE))
 
     def describe(
         self,
@@ -235,7 +235,7 @@ class IcebergTable(StoredTable):
     ) -> None:
         if self.table == table:
             return  # An earlier call succeeded, and its answer was lost.
-        self._write(Change(added=added, removed=removed, position=position, table=table))
+        self._write(RequestedCommit(added=added, removed=removed, position=position, table=table))
         # Manifests have bounds by field id: the content takes the columns' current names.
         self._content = Content.of(self.storage, self.folder, self._content.manifests, table)
         self.files = self._content.files
@@ -245,7 +245,7 @@ class IcebergTable(StoredTable):
             return  # An earlier call succeeded, and its answer was lost.
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
         position = Position(application, Lsn(skipped.lsn))
-        self._write(Change(position=position, table=table, removed_properties=(STOPPED,)))
+        self._write(RequestedCommit(position=position, table=table, removed_properties=(STOPPED,)))
 
     def write_stopped(self, reason: str) -> None:
         self._write_properties({STOPPED: reason})
@@ -257,16 +257,16 @@ class IcebergTable(StoredTable):
     def _write_properties(self, properties: Mapping[str, str]) -> None:
         assert self._last is not None
         if self._unsupported is None and not properties.items() <= self._last.metadata.properties.items():
-            self._write(Change(properties=properties))
+            self._write(RequestedCommit(properties=properties))
 
-    def _write(self, change: Change) -> None:
+    def _write(self, requested: RequestedCommit) -> None:
         if self._unsupported is not None:
             raise DamagedError(f"{self.storage.uri_of(self.folder)}: {self._unsupported}")
         versions = self._versions
         if versions.commits_snapshots and self._last is not None:
             # A catalog does not refuse a commit for branches, tags and settings that other programs changed meanwhile.
             self.refuse_unknown_commits()
-        last, table = self._last, change.table or self.table
+        last, table = self._last, requested.table or self.table
         if last is None or not can_become(last.metadata, table):
             # A table of another program's format is replaced by a new table.
             start = versions.start(table, {} if last is None else last.metadata.properties)
@@ -275,8 +275,8 @@ class IcebergTable(StoredTable):
         expired: set[int] = set()
         if last is not None and self.does_upkeep:
             limits = self.storage.limits
-            expired = expired_snapshots(start, change.expired_until, self._keep_hours, limits.snapshots)
-        state = TableState(
+            expired = expired_snapshots(start, requested.expired_until, self._keep_hours, limits.snapshots)
+        state = CommittedState(
             start=start,
             number=self.version,
             content=self._content,
@@ -285,7 +285,7 @@ class IcebergTable(StoredTable):
             applied=self._applied,
         )
         writer = CommitWriter(self.storage, self.folder, self._writer, versions.commits_snapshots, self.does_upkeep)
-        written = writer.write(state, change, expired)
+        written = writer.write(state, requested, expired)
         self._is_commit_unknown = True
         version = versions.commit(last, start, written.updates, written.snapshot_id)
         if version is None:
@@ -396,5 +396,5 @@ class IcebergTable(StoredTable):
         """
         assert self._last is not None
         if expired_snapshots(self._last.metadata, until, self._keep_hours, self.storage.limits.snapshots):
-            self._write(Change(expired_until=until))
+            self._write(RequestedCommit(expired_until=until))
         return self._protected.of(self._last.metadata)
