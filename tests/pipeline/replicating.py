@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from logicalrep.observe.events import RunEvent, WarningIssued
+from logicalrep.observe.events import RunEvent, WarningIssued, WarningSolved
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -118,15 +118,18 @@ def replicate_meanwhile(
 
 
 class Warnings(Observer):
-    """Records the texts of warnings."""
+    """Records the texts of warnings, and of solved warnings."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.solved: list[str] = []
 
     def on_event(self, event: RunEvent) -> None:
         match event:
             case WarningIssued(text):
                 self.texts.append(text)
+            case WarningSolved(text):
+                self.solved.append(text)
 
 
 def replicate_for_warnings(db: Database, storage: Path, limits: Limits | None = None, **options: Any) -> list[str]:

@@ -20,8 +20,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 import logicalrep
+from logicalrep.pipeline.formats.catalog_errors import CatalogError
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import CatalogError, connect
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import connect
 from logicalrep.pipeline.formats.iceberg.catalogs.users_options import users_options
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import ForeignTableError

@@ -77,15 +77,16 @@ def add_destination_command(
     parser.add_argument(
         "--catalog",
         metavar="URI",
-        help="the catalog of Iceberg tables: sqlite:///FILE, postgresql://…, https://… or glue://REGION",
+        help="the catalog of Iceberg tables: sqlite:///FILE, postgresql://…, https://… or glue://REGION; or of Delta "
+        "tables: unity+https://HOST/CATALOG",
     )
     parser.add_argument(
         "--catalog-option",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="an option of pyiceberg for the catalog, in addition to pyiceberg's file and environment variables; may "
-        "be repeated",
+        help="an option of pyiceberg for the catalog, in addition to pyiceberg's file and environment variables, or "
+        "Unity Catalog's token; may be repeated",
     )
     if not has_config:
         file_help = "the file of replicate: its databases, instead of --dsn and --to; settings by table are "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 REPLICATE: dict[str, tuple[str, str]] = {
     "CATALOG_INVALID": (
-        "An Iceberg catalog cannot be used: it refuses the credentials, or a library for the catalog is missing.",
+        "A catalog cannot be used: it refuses the credentials or a table's name, or a library for the catalog is "
+        "missing.",
         "The error quotes the reason. Correct `--catalog`, `--catalog-option` and the credentials, or install the "
         "extra that the error names.",
     ),
@@ -20,7 +21,7 @@ REPLICATE: dict[str, tuple[str, str]] = {
         "Pass the value of replicate's `--catalog` as `catalog` to `read` or `at`, if you trust the catalog.",
     ),
     "CATALOG_NOT_REACHED": (
-        "An Iceberg catalog does not answer, or did not accept a commit. The command waits and retries.",
+        "A catalog does not answer, or did not accept a commit. The command waits and retries.",
         "The error quotes the reason. Nothing is lost, and nothing is committed twice.",
     ),
     "COLUMN_OF_NAMES": (
@@ -54,7 +55,7 @@ REPLICATE: dict[str, tuple[str, str]] = {
         "`_logicalrep/requests/….json`, can be deleted: then run its command again.",
     ),
     "DESTINATION_DIFFERS": (
-        "The destination belongs to another program, database, slot or publication.",
+        "The destination, or a table's name in the catalog, belongs to another program, database, slot or publication.",
         "The error names the owner. Use the previous arguments, or another destination.",
     ),
     "DESTINATION_EMPTY": (
@@ -180,6 +181,11 @@ REPLICATE: dict[str, tuple[str, str]] = {
     "STORAGE_NOT_WRITABLE": (
         "The destination cannot be read or written, for example because a disk is full or a store is unreachable.",
         "The error quotes the reason. replicate retries, and resumes once the destination is writable again.",
+    ),
+    "TABLES_NOT_REGISTERED": (
+        "Unity Catalog lacks the entries of some Delta tables, as it does not answer or refuses them. The rows of all "
+        "tables are up to date.",
+        "The error quotes the reasons. Once you have removed them, the next run registers the tables.",
     ),
     "TABLES_STOPPED": (
         "Some tables are stopped, or their next load is scheduled for later; the other tables are up to date.",

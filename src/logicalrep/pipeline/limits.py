@@ -196,12 +196,14 @@ class Limits:
     block_entries: int = 128
     """The entries of a block of an index's file; an index with other blocks is rebuilt."""
 
-    # Catalogs of Iceberg tables
+    # Catalogs
 
     catalog_connect_seconds: float = 10.0
     """The longest wait for a connection to a catalog."""
     catalog_answer_seconds: float = 60.0
     """The longest wait for an answer of a catalog, or of its token server."""
+    registration_seconds: float = 30.0
+    """The seconds after which replicate tries again to register tables in Unity Catalog."""
 
     # Upkeep
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from logicalrep.observe.figures import Standing
 from logicalrep.options.kinds import OptionError
-from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_of_tables
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.operate.status import read_identity
@@ -233,7 +233,7 @@ def _open_tables(
             code="CATALOG_NOT_NAMED",
         )
     settings = CatalogSettings.of(catalog, catalog_options)
-    identity.check_catalog(None if settings is None else settings.shown)
+    identity.check_catalog(catalog_of_tables(settings))
     return table_format(storage, identity.table_format, settings)
 
 

@@ -178,7 +178,8 @@ class ReplicateOptions:
         repr=False,
         metadata={
             "doc": "The catalog of Iceberg tables: `sqlite:///FILE`, `postgresql://…`, `https://…` of a REST catalog, "
-            "or `glue://REGION`. The tables' files are at the destination."
+            "or `glue://REGION`. The tables' files are at the destination. For Delta tables, "
+            "`unity+https://HOST/CATALOG` of Unity Catalog."
         },
     )
     catalog_options: Mapping[str, str] | None = field(
@@ -186,7 +187,8 @@ class ReplicateOptions:
         repr=False,
         metadata={
             "doc": "Options of pyiceberg for the catalog, such as `warehouse`, and `name`, the name of an SQL catalog, "
-            "by default `default`; pyiceberg's own file and environment variables apply too."
+            "by default `default`; pyiceberg's own file and environment variables apply too. Or the `token` of Unity "
+            "Catalog."
         },
     )
     upkeep: Literal["all", "none"] = option(
@@ -265,8 +267,6 @@ class ReplicateOptions:
         is_store = not is_folder(self.to)
         if self.shared_folder and is_store:
             raise OptionError("option 'shared_folder' is for a folder, and the destination is an object store")
-        if self.catalog is not None and not FORMATS[self.format].has_catalogs:
-            raise OptionError("option 'catalog' is for Iceberg tables: add --format iceberg")
         if self.catalog_options and self.catalog is None:
             raise OptionError("option 'catalog_options' is for a catalog, and 'catalog' names none")
         if self.upkeep == "none" and self.catalog is None:
@@ -321,9 +321,10 @@ path of a file with one; in Python the first argument. |
 | `--storage-option NAME=VALUE` | the store's environment | An option of the object store; may be repeated. In Python \
 a mapping, `storage_options`. |
 | `--catalog URI` | | The catalog of Iceberg tables: `sqlite:///FILE`, `postgresql://HOST/DATABASE`, \
-`https://…` of a REST catalog, or `glue://REGION`; see [catalogs.md](catalogs.md). |
-| `--catalog-option NAME=VALUE` | pyiceberg's file and environment | An option of pyiceberg for the catalog; may be \
-repeated. In Python a mapping, `catalog_options`. |
+`https://…` of a REST catalog, or `glue://REGION`. For Delta tables, `unity+https://HOST/CATALOG` of Unity Catalog; \
+see [catalogs.md](catalogs.md). |
+| `--catalog-option NAME=VALUE` | pyiceberg's file and environment | An option of pyiceberg for the catalog, or Unity \
+Catalog's `token`; may be repeated. In Python a mapping, `catalog_options`. |
 | `--password-command COMMAND` | | A shell command that prints the password, for passwords that expire; replicate and \
 Spark's executors run the command for each connection. In Python the first argument is \
 `ConnectionSettings(dsn).with_password_command(COMMAND)`. |

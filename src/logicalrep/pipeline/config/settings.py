@@ -55,6 +55,8 @@ class ReplicateSettings(ReplicateOptions):
             by_table = read_config(by_table, shared)
         mask_key = MaskKey.wanted(entry.settings for entry in by_table.entries.values())
         catalog = CatalogSettings.of(self.catalog, self.catalog_options, does_upkeep=self.upkeep == "all")
+        if catalog is not None:
+            catalog.refuse_other_format(self.format)
         values = {
             "table_catalog": catalog,
             "connection": connection,

@@ -1,6 +1,7 @@
-"""The settings of an Iceberg catalog, and the names of tables in the catalog.
+"""The settings of a catalog, and the names of tables in the catalog.
 
-A catalog maps a table's name to the table's last metadata, so that readers need no path.
+An Iceberg catalog maps a table's name to the table's last metadata, and Unity Catalog maps the name to the folder of a
+Delta table, so that readers need no path.
 """
 
 from __future__ import annotations
@@ -12,22 +13,28 @@ from typing import Literal, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.schema.table_formats import FORMATS, FormatName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.visible import secrets_of
 
-_KINDS: Mapping[str, Literal["sqlite", "postgresql", "rest", "glue"]] = {
+CatalogKind = Literal["sqlite", "postgresql", "rest", "glue", "unity"]
+_KINDS: Mapping[str, CatalogKind] = {
     "sqlite": "sqlite",
     "postgresql": "postgresql",
     "postgres": "postgresql",
     "http": "rest",
     "https": "rest",
     "glue": "glue",
+    "unity+http": "unity",
+    "unity+https": "unity",
 }
 DELEGATION = "access-delegation"
 """The option that says who gives access to the files of a REST catalog's tables."""
 _DELEGATIONS = ("vended-credentials", "none")
 _OWN = ("name", "allow_http")
 """The options that replicate does not pass to the catalog's library."""
+_OF_UNITY = ("token", "allow_http")
+"""All options of Unity Catalog."""
 _LONGEST_WORD = 5
 """Length of the longest parameter that errors may quote, such as a port; longer values may be secrets."""
 _LONGEST_NAME = 255
@@ -50,9 +57,10 @@ class CatalogSettings:
     """
 
     uri: str = field(repr=False)
-    """`sqlite:///FILE`, `postgresql://…`, `https://…` for a REST catalog, or `glue://` with an optional region."""
+    """`sqlite:///FILE`, `postgresql://…`, `https://…` for a REST catalog, `glue://` with an optional region, or
+    `unity+https://HOST/CATALOG`."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """pyiceberg's options for the catalog, and `name`; never shown."""
+    """pyiceberg's options for an Iceberg catalog, and `name`; or the options of Unity Catalog; never shown."""
     does_upkeep: bool = True
     """Whether replicate, and not the catalog's service, merges files and removes old snapshots and files."""
 
@@ -61,19 +69,50 @@ class CatalogSettings:
         if parts.scheme not in _KINDS:
             raise OptionError(
                 "option 'catalog' is not a catalog's URI: write sqlite:///FILE, postgresql://HOST/DATABASE, https://… "
-                "for a REST catalog, or glue:// or glue://REGION"
+                "for a REST catalog, or glue:// or glue://REGION; and for Delta tables unity+https://HOST/CATALOG"
             )
         is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-        if parts.scheme == "http" and not is_local and self.options.get("allow_http") != "true":
+        if parts.scheme.endswith("http") and not is_local and self.options.get("allow_http") != "true":
             raise OptionError(
-                f"option 'catalog' is {self.shown}, which is not encrypted: write https://, or add --catalog-option "
-                "allow_http=true to allow that"
+                f"option 'catalog' is {self.shown}, which is not encrypted: write {parts.scheme}s://, or add "
+                "--catalog-option allow_http=true to allow that"
             )
+        if self.kind == "unity":
+            self._refuse_invalid_unity()
 
         if (delegation := self.options.get(DELEGATION, "none")) not in _DELEGATIONS:
             raise OptionError(
                 f"option 'catalog_options' has access-delegation={delegation}: replicate supports "
                 f"{' and '.join(_DELEGATIONS)}"
+            )
+
+    def _refuse_invalid_unity(self) -> None:
+        parts = urlsplit(self.uri)
+        is_address = re.fullmatch(r"(\[[^]]+\]|[^@:\s]+)(:\d+)?", parts.netloc)
+        if not is_address or not self.name_in_unity or parts.query or parts.fragment:
+            raise OptionError(
+                f"option 'catalog' is {self.shown}, which is not a catalog of Unity Catalog: write "
+                "unity+https://HOST/CATALOG, and pass a token by --catalog-option token=TOKEN"
+            )
+        if unknown := sorted(self.options.keys() - {*_OF_UNITY}):
+            raise OptionError(
+                f"option 'catalog_options' has {', '.join(unknown)}: the options of Unity Catalog are "
+                f"{' and '.join(_OF_UNITY)}"
+            )
+        # An HTTP library would quote the token in its own error.
+        if not re.fullmatch(r"[!-~]*", self.options.get("token", "")):
+            raise OptionError("option 'catalog_options' has a token with characters that a token cannot have")
+
+    def refuse_other_format(self, name: FormatName) -> None:
+        """Raise OptionError if tables in a format cannot be in the catalog."""
+        if self.only_names_tables == FORMATS[name].has_catalogs:
+            raise OptionError(
+                f"option 'catalog' is {self.shown}, and the tables are {name} tables: unity+https://HOST/CATALOG is "
+                "for Delta tables, and all other catalogs are for Iceberg tables, with --format iceberg"
+            )
+        if self.only_names_tables and not self.does_upkeep:
+            raise OptionError(
+                f"option 'upkeep' is none, but the catalog {self.shown} does no upkeep: remove the option"
             )
 
     def __repr__(self) -> str:
@@ -84,8 +123,13 @@ class CatalogSettings:
         return None if uri is None else cls(uri, options or {}, does_upkeep)
 
     @property
-    def kind(self) -> Literal["sqlite", "postgresql", "rest", "glue"]:
+    def kind(self) -> CatalogKind:
         return _KINDS[urlsplit(self.uri).scheme]
+
+    @property
+    def only_names_tables(self) -> bool:
+        """Whether the catalog names the folders of tables, and has no part in commits."""
+        return self.kind == "unity"
 
     @property
     def owns_tables(self) -> bool:
@@ -96,6 +140,16 @@ class CatalogSettings:
     def name(self) -> str:
         """The catalog's name: SQL catalogs store it with each table, so readers use the same name."""
         return self.options.get("name", "default")
+
+    @property
+    def server_of_unity(self) -> str:
+        """The URL of the server of Unity Catalog, without a slash at its end."""
+        return self.uri.removeprefix("unity+").rstrip("/").rpartition("/")[0]
+
+    @property
+    def name_in_unity(self) -> str:
+        """The name of the catalog at the server of Unity Catalog; empty if the URI has none."""
+        return unquote(urlsplit(self.uri).path.rstrip("/").rpartition("/")[2])
 
     @property
     def library_options(self) -> dict[str, str]:
@@ -112,6 +166,11 @@ class CatalogSettings:
     @property
     def shown(self) -> str:
         return shown_uri(self.uri)
+
+
+def catalog_of_tables(settings: CatalogSettings | None) -> str | None:
+    """Return the catalog that a destination belongs to for ever; None without a catalog, and for Unity Catalog."""
+    return None if settings is None or settings.only_names_tables else settings.shown
 
 
 def shown_uri(uri: str) -> str:

@@ -34,13 +34,16 @@ def table_format(
     Args:
         storage: the destination.
         name: the format.
-        catalog: the Iceberg catalog; None for tables without a catalog.
+        catalog: the catalog; None for tables without a catalog.
         creates: whether to create the catalog's own tables in an empty SQL catalog, for a command that writes.
 
     Raises:
         FormatError: the format's library is not installed.
-        StorageError: the catalog does not answer, or refuses the connection.
+        OptionError: tables in the format cannot be in the catalog.
+        StorageError: an Iceberg catalog does not answer, or refuses the connection.
     """
+    if catalog is not None:
+        catalog.refuse_other_format(name)
     # Each format imports a large library, and a run needs only one of them.
     if name == "iceberg":
         refuse_missing_format(name)
@@ -50,5 +53,6 @@ def table_format(
             return IcebergTables.in_folders(storage)
         return IcebergTables.in_catalog(storage, catalog, creates=creates)
     from logicalrep.pipeline.formats.delta.delta_tables import DeltaTables
+    from logicalrep.pipeline.formats.delta.unity_catalog import UnityCatalog
 
-    return DeltaTables(storage)
+    return DeltaTables(storage, None if catalog is None else UnityCatalog(catalog, storage))

@@ -324,6 +324,20 @@ class TableFormat(Protocol):
             previous: the table in the folder; None if the folder has no table.
         """
 
+    @property
+    def are_registered(self) -> bool:
+        """Whether `register` enters tables in a catalog."""
+        return False
+
+    def register(self, folder: str, table: TableSpec) -> None:
+        """Enter the table in a folder, with its columns, in a catalog that has no part in its commits.
+
+        Called after a load, at each start, and after each change of `table`, in another thread than the commits.
+        Raises ForeignTableError if the catalog has another table of this name, or CatalogError; every call can be
+        repeated.
+        """
+        return
+
     def is_own(self, folder: str) -> bool:
         """Return whether a folder has a table of replicate, or the rest of such a table after a failed `remove`.
 

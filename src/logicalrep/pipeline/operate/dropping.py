@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 
 from logicalrep.pipeline.catalog.publication_plan import is_ours
-from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_of_tables
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.history.companion import COMPANIONS
@@ -39,7 +39,7 @@ def drop(
     sentence for each action. Nothing is dropped if the catalog does not answer (StorageError) or a file is
     damaged (MalformedFileError). Raises StateError, SlotError while a process replicates, or UnconfirmedNameError."""
     identity, state = read_identity(storage), State.read(storage)
-    identity.check_catalog(None if catalog is None else catalog.shown)
+    identity.check_catalog(catalog_of_tables(catalog))
     confirm_names(storage, identity, slot=slot, publication=publication)
     tables = table_format(storage, identity.table_format, catalog)
     sentences = []

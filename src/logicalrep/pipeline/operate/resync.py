@@ -11,7 +11,7 @@ from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.buffer.pending_loads import ASKED_FOR, TableLoad
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publishable import exists
-from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_of_tables
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load.deleted_keys import check_condition
 from logicalrep.pipeline.masks.guard import masks_needed_error
@@ -174,7 +174,7 @@ def refuse_unknown_masks(storage: Storage, catalog: CatalogSettings | None) -> N
     identity, stored = read_identity(storage), read_known_settings(storage)
     masked = {str(name) for name, settings in stored.tables.items() if settings.protected}
     masked |= {str(name) for name in stored.protected.values()}
-    identity.check_catalog(None if catalog is None else catalog.shown)
+    identity.check_catalog(catalog_of_tables(catalog))
     tables = table_format(storage, identity.table_format, catalog)
     for name, table in State.read(storage).tables.items():
         with suppress(LogicalRepError):

@@ -74,6 +74,7 @@ class Loop:
         Raises:
             TablesStoppedError: with `once`, some tables are stopped or postponed.
             PartError: with `once`, the part of a table that a request names was not loaded.
+            NotRegisteredError: with `once`, a catalog that only names tables lacks some tables.
             Exception: an error that concerns more than one table, also of another thread.
         """
         self._backlog_end = self._query_backlog_end()
@@ -223,7 +224,7 @@ class Loop:
 
     def _finish(self, target: Lsn) -> bool:
         """Return False while tables lack commits before `target`; else do the upkeep, save a checkpoint, and return
-        True. Raises TablesStoppedError and PartError as `run`."""
+        True. Raises TablesStoppedError, PartError and NotRegisteredError as `run`."""
         if self._checkpoints.lsn < target or not self._tables.are_up_to_date:
             return False
         # Compare with the catalog once more: the stream does not report every change of a table.
@@ -239,4 +240,5 @@ class Loop:
             raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in behind.items()))
         if self._tables.loads.refused:
             raise PartError("; ".join(self._tables.loads.refused))
+        self._tables.registrations.finish()
         return True

@@ -267,7 +267,8 @@ def follow(
                 manager = TableManager(context, states, catalog, loader, guard, pool)
                 if states.last.lsn:
                     observer.on_event(RunResumed(len(states.last.tables), states.last.lsn))
-                Loop(context, receiver, catalog, manager, states, pool).run()
+                with manager.registrations.running():
+                    Loop(context, receiver, catalog, manager, states, pool).run()
                 observer.on_event(StepStarted("ending"))
 
 

@@ -17,7 +17,7 @@ from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
 from logicalrep.pipeline.config.config import Mistakes
 from logicalrep.pipeline.config.nodes import refuse
 from logicalrep.pipeline.config.settings import ReplicateSettings
-from logicalrep.pipeline.formats.catalog_settings import refuse_same_names
+from logicalrep.pipeline.formats.catalog_settings import catalog_of_tables, refuse_same_names
 from logicalrep.pipeline.history.companion import companions_of
 from logicalrep.pipeline.requirements.requirements import Requirements, query_requirements
 from logicalrep.pipeline.run.receiving import ChangeReceiver
@@ -360,7 +360,7 @@ def _claim_identity(connection: Connection, settings: ReplicateSettings, storage
         system_identifier=system,
         database=database,
         table_format=settings.format,
-        catalog=None if settings.table_catalog is None else settings.table_catalog.shown,
+        catalog=catalog_of_tables(settings.table_catalog),
     )
 
 

@@ -18,6 +18,7 @@ class FormatAbilities:
     hides_partitions: bool
     """Whether the format stores partition values in its metadata; otherwise they are columns of the table."""
     has_catalogs: bool
+    """Whether commits to tables can go through a catalog."""
     has_change_feeds: bool = False
     """Whether a commit can have files with the rows before and after its changes."""
     versions: tuple[int, ...] = ()

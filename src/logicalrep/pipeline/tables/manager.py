@@ -30,6 +30,7 @@ from logicalrep.pipeline.tables.failures import TableFailures
 from logicalrep.pipeline.tables.load_coordinator import LoadCoordinator
 from logicalrep.pipeline.tables.openings import Opened, Openings
 from logicalrep.pipeline.tables.phases import CatchingUp, Following, Held, Unproven, Unpublished
+from logicalrep.pipeline.tables.registrations import Registrations
 from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
@@ -73,6 +74,7 @@ class TableManager:
         self._differences = Differences(context, catalog, self._writer, self.loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
         self._upkeep = TableUpkeep(context, self._writer, self._failures, pool, self._stored_tables)
+        self.registrations = Registrations(context)
         self._tables: dict[TableName, Table] = {}
         self._by_oid: dict[int, Table] = {}
         # The names that some refresh of this process did not have: the server did not send all changes of such tables.
@@ -362,3 +364,4 @@ class TableManager:
             if isinstance(table.phase, CatchingUp) and table.phase.work.is_done:
                 self._failures.run(table, partial(self.loads.finish, table, table.phase.work))
         self._stops.expire(self._tables.values())
+        self.registrations.want(stored for _, stored in self._stored_tables())

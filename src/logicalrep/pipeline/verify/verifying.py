@@ -10,7 +10,7 @@ import psycopg
 
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.config.mask_key import MaskKey
-from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_of_tables
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.state.state import Identity, State
@@ -70,7 +70,7 @@ def verify(
     identity = Identity.read(storage)
     if identity is None:
         raise VerifyError(f"{storage.uri} has no replicated tables: give the same --to as to logicalrep replicate")
-    identity.check_catalog(None if catalog is None else catalog.shown)
+    identity.check_catalog(catalog_of_tables(catalog))
     formats = table_format(storage, identity.table_format, catalog)
     stored_names = [table_name(text) for text in State.read(storage).tables]
     if absent := [str(name) for name in tables if name not in stored_names]:

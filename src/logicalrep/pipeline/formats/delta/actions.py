@@ -118,7 +118,7 @@ def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: i
             "id": str(id_),
             **({} if table.comment is None else {"description": table.comment}),
             "format": {"provider": "parquet", "options": {}},
-            "schemaString": _schema_string(table),
+            "schemaString": schema_string(table),
             "partitionColumns": [partition.name for partition in table.file_partitions],
             "configuration": {**configuration, **_statistics_properties(table), TABLE: table.to_json()},
             "createdTime": at,
@@ -133,7 +133,7 @@ def is_same_table(action: Mapping[str, Any], table: TableSpec, load: str) -> boo
     """
     if "protocol" in action:
         return _is_harmless_protocol(action["protocol"], features(table))
-    content, expected = action["metaData"], _schema_string(table)
+    content, expected = action["metaData"], schema_string(table)
     properties = content["configuration"]
     return (
         (properties.get(TABLE), properties.get(LOAD)) == (table.to_json(), load)
@@ -169,7 +169,8 @@ def other_properties(reader: DeltaTable) -> dict[str, str]:
     }
 
 
-def _schema_string(table: TableSpec) -> str:
+def schema_string(table: TableSpec) -> str:
+    """Return the columns of a table, with their comments, as the JSON of the metadata's `schemaString`."""
     own = [partition.own_field for partition in table.file_partitions if partition.own_field is not None]
     text = Schema.from_arrow(pa.schema([*table.stored, *own])).to_json()
     if not (comments := table.column_comments):

@@ -19,6 +19,7 @@ from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 
 from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.formats.catalog_errors import CatalogError
 from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings, refuse_same_names
 from logicalrep.pipeline.formats.iceberg.catalogs import connecting
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions
@@ -339,13 +340,13 @@ def test_secrets_of_a_catalog_are_never_shown(tmp_path: Path) -> None:
     settings = CatalogSettings("postgresql://lake:s3cret@127.0.0.1:1/catalog?sslmode=disable", {"token": "t0ken"})
     assert settings.shown == "postgresql://127.0.0.1:1/catalog"
     assert "s3cret" not in repr(settings)
-    with pytest.raises(connecting.CatalogError) as away:
+    with pytest.raises(CatalogError) as away:
         connecting.connect(settings, Storage(str(tmp_path)))
     assert "s3cret" not in str(away.value)
     assert away.value.may_pass
     for query in ("token=s3cret", "x=s3cret&y=1", "sig=s%23cret"):
         settings = CatalogSettings(f"http://me:s3cret@127.0.0.1:1/api?{query}", {"token": "t0ken"})
-        with pytest.raises(connecting.CatalogError) as away:
+        with pytest.raises(CatalogError) as away:
             connecting.connect(settings, Storage(str(tmp_path)))
         for text in (str(away.value), repr(settings), settings.shown):
             assert not re.search("s3cret|s%23cret|s#cret|t0ken", text), text

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from logicalrep.observe.observer import Observers
+from logicalrep.pipeline.formats.catalog_errors import CatalogError, InvalidCatalogError
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import CatalogError, InvalidCatalogError, connect
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import connect
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings

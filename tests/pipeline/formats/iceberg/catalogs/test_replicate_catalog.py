@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import logicalrep
 from logicalrep.options.kinds import OptionError
-from logicalrep.pipeline.config.options import ReplicateOptions
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.limits import Limits
@@ -170,13 +170,13 @@ def test_a_catalog_among_the_replicated_tables_is_refused(db18: Database, tmp_pa
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"catalog": "sqlite:////tmp/c.db"}, "add --format iceberg"),
+        ({"catalog": "sqlite:////tmp/c.db"}, "for Iceberg tables, with --format iceberg"),
         ({"format": "iceberg", "catalog_options": {"warehouse": "x"}}, "'catalog' names none"),
     ],
 )
 def test_options_of_a_catalog_that_do_not_fit_are_refused(options: dict[str, Any], why: str) -> None:
     with pytest.raises(OptionError, match=why):
-        ReplicateOptions("", "lake", **options)
+        ReplicateSettings("", "lake", **options)
 
 
 @pytest.mark.parametrize("uri", ["mysql://host/db", "catalog.db", "http://catalog.example.org/v1"])

@@ -14,8 +14,8 @@ import pytest
 import logicalrep
 from logicalrep.observe.observer import Observers
 from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.formats.catalog_errors import CatalogError, InvalidCatalogError
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import CatalogError, InvalidCatalogError
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.limits import Limits

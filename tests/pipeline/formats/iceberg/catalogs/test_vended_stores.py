@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from logicalrep.pipeline.formats.catalog_errors import InvalidCatalogError
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import InvalidCatalogError
 from logicalrep.pipeline.formats.iceberg.catalogs.vended_credentials import credentials_in, placed
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.formats.iceberg.catalogs.owner import Owner

@@ -34,13 +34,14 @@ from pyiceberg.utils.config import merge_config
 from requests import HTTPError, PreparedRequest, Response, Session
 
 from logicalrep.options.extras import find_missing, installing
+from logicalrep.pipeline.formats.catalog_errors import CatalogError, InvalidCatalogError
 from logicalrep.pipeline.formats.catalog_settings import DELEGATION, CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.users_options import users_options
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToStorage, StorageFiles
 from logicalrep.pipeline.formats.iceberg.metadata import writable
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.storage.storage import Storage, StorageError, first_line
+from logicalrep.pipeline.storage.storage import Storage, first_line
 from logicalrep.postgres.silence import WatchedConnection
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.visible import without_secrets
@@ -67,19 +68,6 @@ _OF_STORES = (
 """The properties of stores, none of them a credential, that a catalog's configuration or a user may name."""
 OWN_PROPERTIES = "logicalrep."
 """The beginning of the names of replicate's own properties."""
-
-
-class CatalogError(StorageError):
-    """A catalog that does not answer, or refuses a request; the text quotes the reason."""
-
-    code = "CATALOG_NOT_REACHED"
-
-
-class InvalidCatalogError(CatalogError):
-    """A catalog that can never be used."""
-
-    code = "CATALOG_INVALID"
-    may_pass = False
 
 
 class CatalogFiles(FileIO):

@@ -17,15 +17,10 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableUpdate
 
+from logicalrep.pipeline.formats.catalog_errors import InvalidCatalogError
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions, Creation, requirements_of
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import (
-    OWN_PROPERTIES,
-    InvalidCatalogError,
-    ask,
-    catalog_error,
-    is_catalog_error,
-)
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import OWN_PROPERTIES, ask, catalog_error, is_catalog_error
 from logicalrep.pipeline.formats.iceberg.catalogs.vended_credentials import placed
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE, can_become, format_change, iceberg_schema
 from logicalrep.pipeline.formats.iceberg.snapshots import files_of_snapshots

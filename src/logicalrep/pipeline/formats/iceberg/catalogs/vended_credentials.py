@@ -16,13 +16,9 @@ from urllib.parse import urlsplit
 
 from pyiceberg.catalog import Catalog
 
+from logicalrep.pipeline.formats.catalog_errors import CatalogError, InvalidCatalogError
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
-from logicalrep.pipeline.formats.iceberg.catalogs.connecting import (
-    CatalogError,
-    InvalidCatalogError,
-    ask,
-    connect_rest,
-)
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, connect_rest
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.storage.uris import is_folder
