@@ -6,9 +6,7 @@ the table's properties and the position in the same commit. A commit is one JSON
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +39,8 @@ from logicalrep.pipeline.formats.delta.actions import (
 )
 from logicalrep.pipeline.formats.delta.change_feed import write_change_files
 from logicalrep.pipeline.formats.delta.foreign_commits import LoggedCommit
-from logicalrep.pipeline.formats.delta.removed_files import DeltaRemovedFiles, commit_path
+from logicalrep.pipeline.formats.delta.log_entries import LogEntries, digest
+from logicalrep.pipeline.formats.delta.removed_files import DeltaRemovedFiles
 from logicalrep.pipeline.formats.delta.vectors import write_vectors
 from logicalrep.pipeline.formats.removed_files import RemovedFile
 from logicalrep.pipeline.formats.stored_table import (
@@ -57,10 +56,9 @@ from logicalrep.pipeline.formats.stored_table import (
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, file_sizes
-from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError, first_line
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError, first_line
 from logicalrep_runtime.scalars import Lsn
 
-_COMMIT = re.compile(r"(\d{20})\.json")
 _URGENT_FACTOR = 2
 """The multiple of `log_checkpoint_commits` from which a checkpoint runs before further batches."""
 
@@ -68,6 +66,7 @@ _URGENT_FACTOR = 2
 class DeltaLog(StoredTable):
     def __init__(self, storage: Storage, folder: str) -> None:
         self.storage, self.folder = storage, folder
+        self._entries = LogEntries(storage, folder)
         self.version, self.files, self.load = -1, {}, ""
         self._head = Head(-1, None)
         self.removed = DeltaRemovedFiles(storage, folder)
@@ -100,13 +99,8 @@ class DeltaLog(StoredTable):
                 f"another program changed {storage.uri_of(folder)} so that readers need {', '.join(unknown)}, which "
                 "this version of logicalrep does not support",
             )
-        log.checkpoint = log._read_last_checkpoint()
+        log.checkpoint = log._entries.read_last_checkpoint()
         return log
-
-    def _read_last_checkpoint(self) -> int:
-        path = f"{self.folder}/_delta_log/_last_checkpoint"
-        last = self.storage.parse(path, lambda content: int(content["version"]))
-        return -1 if last is None else last
 
     def _take(self, reader: DeltaTable) -> None:
         properties = reader.metadata().configuration
@@ -260,20 +254,20 @@ class DeltaLog(StoredTable):
         actions += [change_file(self.table, file) for file in changes]
         data = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions).encode()
         version = self.version + 1
-        if not self.storage.create(commit_path(self.folder, version), data):
+        if not self._entries.create(version, data):
             self._refuse_later_commits()
         try:
-            later_versions = self._later_versions(version)
+            later_versions = self._entries.later_versions(version, self.version)
         except DamagedError:
             # A commit without the commits before it is no table.
-            self.storage.delete(commit_path(self.folder, version))
+            self._entries.delete(version)
             raise
         if later_versions:
             # Upkeep may have deleted this version's entry before this process, which slept, created it again.
             if later_versions[0] != version + 1:
-                self.storage.delete(commit_path(self.folder, version))
+                self._entries.delete(version)
             self._refuse_later_commits()
-        self._set_head(version, _digest(data))
+        self._set_head(version, digest(data))
         removed_paths = {file.path for file in removed}
         self._set_files(
             {path: file for path, file in self.files.items() if path not in removed_paths}
@@ -288,40 +282,8 @@ class DeltaLog(StoredTable):
     # Commits of other processes and programs
 
     def refuse_unknown_commits(self) -> None:
-        if self._later_versions(self.version):
+        if self._entries.later_versions(self.version, self.version):
             self._refuse_later_commits()
-
-    def _later_versions(self, version: int) -> list[int]:
-        """Return the versions after a version. Raises DamagedError if another program removed the log."""
-        if self.storage.is_local and self._is_last(version):
-            return []
-        first = f"{self.version:020}." if self.version >= 0 else ""
-        names = self.storage.names(f"{self.folder}/_delta_log", first)
-        later_versions = [number for number in _versions_in(names) if number > version]
-        # Upkeep removes the entry of a version only after later versions.
-        if first and not later_versions and not any(name.startswith(first) for name in names):
-            raise DamagedError(f"{self.storage.uri_of(self.folder)}: its log no longer has version {self.version}")
-        return later_versions
-
-    def _is_last(self, version: int) -> bool:
-        """Return whether a version is the last; False if only a list of the log can tell.
-
-        A list costs each commit on a disk as much as a log has entries. Upkeep removes entries, also of the next
-        version, only once `_last_checkpoint` has a later version.
-        """
-        if self.version < 0 or self.storage.read(commit_path(self.folder, self.version)) is None:
-            return False
-        if self.storage.read(commit_path(self.folder, version + 1)) is not None:
-            return False
-        try:
-            return self._read_last_checkpoint() <= version
-        except MalformedFileError:
-            return False
-
-    def _versions_after(self, version: int) -> list[int]:
-        last = commit_path(self.folder, version).rpartition("/")[2]
-        names = self.storage.names(f"{self.folder}/_delta_log", last)
-        return _versions_in(names)
 
     def _refuse_later_commits(self) -> NoReturn:
         """Take the state of the later commits, and raise an error, as the refused commit does not follow them.
@@ -348,8 +310,8 @@ class DeltaLog(StoredTable):
         """
         foreign: LoggedCommit | None = None
         last = self.version
-        for version in self._versions_after(self.version):
-            logged = self._logged(self.storage.read(commit_path(self.folder, version)) or b"")
+        for version in self._entries.versions_after(self.version):
+            logged = self._logged(self._entries.read(version) or b"")
             if logged.is_ours and logged.writer != self._writer:
                 raise WriterError(
                     f"{self.storage.uri_of(self.folder)} has a version {version} that this process did not write: "
@@ -375,12 +337,12 @@ class DeltaLog(StoredTable):
         self.files = files
 
     def read_commit(self, version: int) -> str | None:
-        data = self.storage.read(commit_path(self.folder, version))
-        return None if data is None else _digest(data)
+        data = self._entries.read(version)
+        return None if data is None else digest(data)
 
     def foreign_change(self, proven: int) -> str | None:
         for version in range(self.version, proven, -1):
-            data = self.storage.read(commit_path(self.folder, version))
+            data = self._entries.read(version)
             if data is None:
                 return f"its log no longer has the commit of version {version}"
             logged = self._logged(data)
@@ -446,14 +408,6 @@ class DeltaLog(StoredTable):
             elif self._reader.version() < self.version:
                 self._reader.update_incremental()
             return self._reader
-
-
-def _versions_in(names: Sequence[str]) -> list[int]:
-    return [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
-
-
-def _digest(commit: bytes) -> str:
-    return hashlib.blake2b(commit, digest_size=8).hexdigest()
 
 
 def _now() -> int:
