@@ -44,30 +44,30 @@ class LogEntries:
         last = commit_path(self.folder, version).rpartition("/")[2]
         return _versions_in(self._names(last))
 
-    def later_versions(self, version: int, known: int) -> list[int]:
+    def later_versions(self, version: int, own_version: int) -> list[int]:
         """Return the versions after a version. Raises DamagedError if another program removed the log.
 
         Args:
             version: the version.
-            known: a version not after it that this process has read or written; -1 for a new table.
+            own_version: a version up to it that this process has read or written; -1 for a new table.
         """
-        if self.storage.is_local and self._is_last(version, known):
+        if self.storage.is_local and self._is_last(version, own_version):
             return []
-        first = f"{known:020}." if known >= 0 else ""
+        first = f"{own_version:020}." if own_version >= 0 else ""
         names = self._names(first)
         later_versions = [number for number in _versions_in(names) if number > version]
         # Upkeep removes the entry of a version only after later versions.
         if first and not later_versions and not any(name.startswith(first) for name in names):
-            raise DamagedError(f"{self.storage.uri_of(self.folder)}: its log no longer has version {known}")
+            raise DamagedError(f"{self.storage.uri_of(self.folder)}: its log no longer has version {own_version}")
         return later_versions
 
-    def _is_last(self, version: int, known: int) -> bool:
+    def _is_last(self, version: int, own_version: int) -> bool:
         """Return whether a version is the last; False if only a list of the log can tell.
 
         A list costs each commit on a disk as much as a log has entries. Upkeep removes entries, also of the next
         version, only once `_last_checkpoint` has a later version.
         """
-        if known < 0 or self.read(known) is None or self.read(version + 1) is not None:
+        if own_version < 0 or self.read(own_version) is None or self.read(version + 1) is not None:
             return False
         try:
             return self.read_last_checkpoint() <= version
