@@ -5,6 +5,8 @@ Each reader's program runs in `build/readers/.venv`, which the command makes, wi
 A filter is compared with the rows that the same reader returns for it from a copy of its full scan in memory, so that
 no file can be skipped; the full scan is compared with the rows that `verify` has compared with the server's.
 
+If a reader's process ends early, that is the result of the table which it read, and a new process reads the others.
+
 It prints what differs; with --write it writes docs/reference/readers.md. With --keep a later call finds the tables, and
 the results of readers that it does not name.
 """
@@ -13,17 +15,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from bench.readers.lake import make_tables
 from bench.readers.page import write_page
+from bench.readers.running import content_of, run_program
 from conformance.server import PortServer
 from logicalrep.postgres.local_server import find_installation
 
@@ -32,8 +36,8 @@ _FOLDER = _ROOT / "build/readers"
 _VENV = _FOLDER / ".venv"
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _PROGRAMS = Path(__file__).with_name("programs")
-_LONGEST = 900
-"""The seconds of a reader's program."""
+_AT_ONCE = 2
+"""The readers that run at the same time."""
 READERS = sorted(path.stem.removesuffix("_reader") for path in _PROGRAMS.glob("*_reader.py"))
 
 
@@ -55,10 +59,11 @@ def main() -> None:
     folder = options.keep.absolute() if options.keep else Path(tempfile.mkdtemp(prefix="logicalrep-readers-"))
     try:
         request = _request(folder)
-        answers = [
-            _answer(name, request) if name in (options.readers or READERS) else _last_answer(name, request)
-            for name in (READERS if options.write else options.readers or READERS)
-        ]
+        names = READERS if options.write else options.readers or READERS
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            answers = list(
+                pool.map(lambda name: _answer(name, request, is_asked=name in (options.readers or READERS)), names)
+            )
     finally:
         if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -87,29 +92,17 @@ def _request(folder: Path) -> Path:
     return request
 
 
-def _answer(name: str, request: Path) -> dict[str, Any]:
+def _answer(name: str, request: Path, *, is_asked: bool) -> dict[str, Any]:
     answer = request.with_name(f"{name}.json")
-    answer.unlink(missing_ok=True)
+    if not is_asked:
+        return content_of(answer, name)
     # The reader of the project runs where the project is installed.
-    python = sys.executable if name == "logicalrep" else _VENV / "bin/python"
-    program = [python, "-P", "-m", f"bench.readers.programs.{name}_reader", request, answer]
-    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "TZ": "UTC"}
-    ended = ""
-    try:
-        done = subprocess.run(program, env=environment, cwd=_ROOT, check=False, timeout=_LONGEST)
-        if done.returncode:
-            ended = f"ended with the code {done.returncode} before it had read all tables"
-    except subprocess.TimeoutExpired:
-        ended = f"was ended after {_LONGEST} seconds, before it had read all tables"
-    content = _last_answer(name, request) if answer.exists() else {"reader": name, "version": "", "results": []}
-    if ended:
-        content["ended"] = ended
-        answer.write_text(json.dumps(content), "utf-8")
-    return content
-
-
-def _last_answer(name: str, request: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(request.with_name(f"{name}.json").read_text("utf-8"))
+    python = sys.executable if name == "logicalrep" else str(_VENV / "bin/python")
+    started = time.monotonic()
+    content = run_program(
+        name, [python, "-P", "-m", f"bench.readers.programs.{name}_reader", str(request), str(answer)], answer
+    )
+    print(f"{content['reader']}: {time.monotonic() - started:.0f} s", file=sys.stderr)
     return content
 
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _VALUES, _FEW_VALUES = 3, 2
 COMPARISONS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, ">=": operator.ge}
 """The comparisons of expressions that have Python's operators."""
+_ARROW_OPERATORS = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, ">=": pc.greater_equal}
 _OPERATORS, _FEW_OPERATORS = ("=", "<>", "<", ">="), ("=", ">=")
 
 
@@ -28,6 +30,24 @@ class Condition:
 
     def __str__(self) -> str:
         return " ".join([self.column, self.operator, ", ".join(map(repr, self.values))]).rstrip()
+
+
+def matching_ids(rows: pa.Table, condition: Condition) -> list[int]:
+    """Return the ids of the rows in memory that a filter selects: Arrow evaluates it."""
+    return rows.filter(arrow_expression(condition)).column("id").to_pylist()
+
+
+def arrow_expression(condition: Condition) -> pc.Expression:
+    """Return a filter as an expression of Arrow."""
+    column = pc.field(condition.column)
+    match condition.operator:
+        case "IS NULL":
+            return column.is_null()
+        case "IS NOT NULL":
+            return column.is_valid()
+        case "IN":
+            return column.isin(pa.array(condition.values, condition.type))
+    return _ARROW_OPERATORS[condition.operator](column, pa.scalar(condition.values[0], condition.type))
 
 
 def conditions_on(rows: pa.Table, *, is_brief: bool = False, is_whole: bool = False) -> list[Condition]:
@@ -79,4 +99,4 @@ def _spread(values: Sequence[Any], most: int) -> list[Any]:
     return [values[round(number * step)] for number in range(most)]
 
 
-__all__ = ["COMPARISONS", "Condition", "conditions_on"]
+__all__ = ["COMPARISONS", "Condition", "arrow_expression", "conditions_on", "matching_ids"]

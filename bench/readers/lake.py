@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pyarrow.feather as feather
+from deltalake import DeltaTable
 from psycopg import sql
 from pyiceberg.table import StaticTable
 
 import logicalrep
+from bench.readers.feed import changes_between
 from bench.readers.reading import Table
 from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
@@ -111,6 +114,10 @@ _PARTITIONS = {
     "by_day": "day(timestamp_with_time_zone)", "by_month": "month(timestamp_without_time_zone)",
     "by_bucket": "bucket(4, text)",
 }  # fmt: skip
+_FED = "fed"
+"""The table with a change data feed."""
+_UNFIT = ("numeric(10,2)", "integer[]")
+"""Types with values that do not fit: replicate adds a column for their texts, and some readers refuse such a feed."""
 
 
 @dataclass(frozen=True)
@@ -132,25 +139,37 @@ def make_tables(dsn: str, folder: Path) -> list[Table]:
     with psycopg.connect(dsn, autocommit=True, options="-c search_path=public -c TimeZone=UTC") as connection:
         connection.execute(_SETUP)
         texts = {name: values for name, values in _texts(connection).items() if values}
-        columns = {"types": list(texts), "changed": list(_STORED_TYPES)}
+        columns = {
+            "types": [name for name in texts if name not in _FAR],
+            "far": list(_FAR),
+            "changed": list(_STORED_TYPES),
+        }
+        columns[_FED] = [name for name in _STORED_TYPES if name not in _UNFIT]
         columns |= {name: sorted({"text", *_partition_columns(by)}) for name, by in _PARTITIONS.items()}
         for table, names in columns.items():
             _create(connection, table, names)
+        fed = [_Fed(lake) for lake in lakes if lake.options["format"] == "delta"]
         for number in range(_FILES):
             for table, names in columns.items():
                 _insert(connection, table, names, texts, number)
             _replicate(dsn, [*lakes, newest])
+            for versions in fed:
+                versions.add()
         past = list(_versions(lakes[1::2], "changed", "past", is_last=False))
         _change(connection)
         _replicate(dsn, [*lakes, newest])
+        for versions in fed:
+            versions.add()
     _verify(dsn, [*lakes, newest])
     copied, marked = lakes[::2], lakes[1::2]
     return [
         *_versions(copied, "types", "types"),
+        *_versions(copied, "far", "types"),
         *_versions(copied, "changed", "changed"),
         *_versions(marked, "changed", "marked"),
         *chain.from_iterable(_versions(copied, name, "partitions") for name in _PARTITIONS),
         *past,
+        *(versions.table() for versions in fed),
         *_versions([newest], "types", "version 3"),
         *_versions([newest], "changed", "version 3"),
     ]
@@ -225,15 +244,49 @@ def _change(connection: psycopg.Connection[Any]) -> None:
         "ALTER TABLE changed ADD COLUMN added_text text DEFAULT 'default'",
         "ALTER TABLE changed RENAME COLUMN boolean TO flag",
         "INSERT INTO changed (id, note, integer, added) VALUES (1000, 'added', 5, 5), (1001, NULL, NULL, -5)",
+        f"DELETE FROM {_FED} WHERE id % {_ROWS} = 0 AND id > {_ROWS}",
+        f"UPDATE {_FED} SET note = NULL, real = -real, text = '' WHERE id % {_ROWS} = 1",
+        f"UPDATE {_FED} SET id = 1000 WHERE id = 0",
+        f"UPDATE {_FED} SET note = 'changed twice' WHERE id IN (1, 1000)",
+        f"INSERT INTO {_FED} (id, note) VALUES (1001, 'added')",
     ):
         connection.execute(statement)
 
 
+class _Fed:
+    """The versions of the table with a change data feed in one destination, with their rows."""
+
+    def __init__(self, lake: _Lake) -> None:
+        self._lake, self._uri = lake, str(lake.folder / "public" / _FED)
+        self._versions: list[tuple[int, pa.Table]] = []
+
+    def add(self) -> None:
+        # Merges of files may follow the commit of the rows.
+        history = DeltaTable(self._uri).history()
+        version = next(commit["version"] for commit in history if commit["operation"] == "REPLICATE")
+        self._versions.append((version, logicalrep.read(self._lake.folder, _FED).arrow()))
+
+    def table(self) -> Table:
+        """Return the table of the changes between all versions."""
+        path = self._lake.folder / f"{_FED}-changes.feather"
+        changes = [changes_between(old, new, number) for (_, old), (number, new) in pairwise(self._versions)]
+        feather.write_feather(pa.concat_tables(changes), path)
+        (first, _), *_, (last, _) = self._versions
+        return Table(_FED, "changes", "delta", self._uri, str(path), last, is_last=True, first=first + 1)
+
+
 def _replicate(dsn: str, lakes: Sequence[_Lake]) -> None:
-    tables = {f"public.{name}": {"partition_by": by} for name, by in _PARTITIONS.items()}
+    partitions = {f"public.{name}": {"partition_by": by} for name, by in _PARTITIONS.items()}
     for lake in lakes:
+        # Only Delta has a feed.
+        feed = {f"public.{_FED}": {"change_data_feed": True}} if lake.options["format"] == "delta" else {}
         settings = ReplicateSettings(
-            dsn, str(lake.folder), once=True, unrepresentable="text", config={"tables": tables}, **lake.options
+            dsn,
+            str(lake.folder),
+            once=True,
+            unrepresentable="text",
+            config={"tables": {**partitions, **feed}},
+            **lake.options,
         )
         replicate_with(settings, Observers(), engine=SequentialEngine(), limits=_LIMITS)
 

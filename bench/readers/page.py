@@ -16,6 +16,7 @@ FEATURES: Mapping[str, str] = {
     "marked": "merge-on-read",
     "partitions": "partitions",
     "past": "old version",
+    "changes": "change data feed",
     "version 3": "Iceberg version 3",
 }
 """The columns of the page by the features of tables."""
@@ -37,7 +38,7 @@ def measured_text(answers: Sequence[Mapping[str, Any]]) -> str:
             rows.append([answer["reader"], answer["version"], format_.capitalize(), *cells, f"{filters:,}"])
             faults += [f"- {answer['reader']}, {format_.capitalize()}: {fault}." for fault in _faults(results)]
         if answer.get("ended"):
-            faults.append(f"- {answer['reader']}: the program {answer['ended']}.")
+            faults.append(f"- {answer['reader']}: {answer['ended']}, and no other process read the other tables.")
     head = ["reader", "version", "format", *FEATURES.values(), "filters"]
     return "\n".join([f"Run on {date.today():%-d %B %Y}.", "", table(head, rows), "", *dict.fromkeys(faults)])
 
@@ -45,6 +46,8 @@ def measured_text(answers: Sequence[Mapping[str, Any]]) -> str:
 def _cell(results: Sequence[Mapping[str, Any]]) -> str:
     if not results:
         return ""
+    if any(result["ended"] for result in results):
+        return "**crash**"
     if any(result["wrong_rows"] or result["wrong_columns"] or result["wrong_filters"] for result in results):
         return "**wrong**"
     if all(result["error"] for result in results):
@@ -55,6 +58,9 @@ def _cell(results: Sequence[Mapping[str, Any]]) -> str:
 
 def _faults(results: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     """Yield each kind of fault once, the faults that return wrong rows first."""
+    for result in results:
+        if result["ended"]:
+            yield f"**crash** in {_place(result)}: {result['ended']}"
     for result in results:
         if result["wrong_rows"]:
             yield f"**wrong rows** of the table `{result['table']}`: {result['wrong_rows'][:120]}"

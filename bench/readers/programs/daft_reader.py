@@ -11,7 +11,8 @@ from daft.expressions import Expression
 from pyiceberg.table import StaticTable
 
 from bench.readers.conditions import COMPARISONS, Condition
-from bench.readers.reading import ExpressionReader, Table, run
+from bench.readers.examining import run
+from bench.readers.reading import ExpressionReader, Table
 
 
 class Daft(ExpressionReader):

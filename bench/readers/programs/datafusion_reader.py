@@ -9,7 +9,8 @@ import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 from deltalake import DeltaTable
 
-from bench.readers.reading import SqlReader, Table, run, sql_literal
+from bench.readers.examining import run
+from bench.readers.reading import SqlReader, Table, sql_literal
 
 
 class DataFusion(SqlReader):

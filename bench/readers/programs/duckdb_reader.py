@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from bench.readers.reading import SqlReader, Table, run, sql_literal
+from bench.readers.examining import run
+from bench.readers.reading import SqlReader, Table, sql_literal
 
 
 class DuckDb(SqlReader):

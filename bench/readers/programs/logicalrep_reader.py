@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import logicalrep
-from bench.readers.conditions import Condition
-from bench.readers.reading import ExpressionReader, Table, run
-
-_OPERATORS = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, ">=": pc.greater_equal}
+from bench.readers.conditions import Condition, arrow_expression, matching_ids
+from bench.readers.examining import run
+from bench.readers.reading import ExpressionReader, Table
 
 
 class OwnReader(ExpressionReader):
@@ -32,22 +30,9 @@ class OwnReader(ExpressionReader):
         return rows
 
     def ids(self, opened: Any, condition: Condition) -> list[int]:
-        expression = _expression(condition)
         if isinstance(opened, pa.Table):
-            return opened.filter(expression).column("id").to_pylist()
-        return opened.to_table(columns=["id"], filter=expression).column("id").to_pylist()
-
-
-def _expression(condition: Condition) -> pc.Expression:
-    column = pc.field(condition.column)
-    match condition.operator:
-        case "IS NULL":
-            return column.is_null()
-        case "IS NOT NULL":
-            return column.is_valid()
-        case "IN":
-            return column.isin(pa.array(condition.values, condition.type))
-    return _OPERATORS[condition.operator](column, pa.scalar(condition.values[0], condition.type))
+            return matching_ids(opened, condition)
+        return opened.to_table(columns=["id"], filter=arrow_expression(condition)).column("id").to_pylist()
 
 
 if __name__ == "__main__":

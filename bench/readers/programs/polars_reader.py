@@ -9,7 +9,8 @@ import polars
 import pyarrow as pa
 
 from bench.readers.conditions import COMPARISONS, Condition
-from bench.readers.reading import ExpressionReader, Table, run
+from bench.readers.examining import run
+from bench.readers.reading import ExpressionReader, Table
 
 
 class Polars(ExpressionReader):

@@ -17,12 +17,11 @@ from pyiceberg.expressions import (
     NotEqualTo,
     NotNull,
 )
-from pyiceberg.expressions.visitors import bind
-from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.table import DataScan, StaticTable
 
-from bench.readers.conditions import Condition
-from bench.readers.reading import ExpressionReader, Table, run
+from bench.readers.conditions import Condition, matching_ids
+from bench.readers.examining import run
+from bench.readers.reading import ExpressionReader, Table
 
 _PREDICATES: dict[str, Any] = {"=": EqualTo, "<>": NotEqualTo, "<": LessThan, ">=": GreaterThanOrEqual}
 
@@ -31,10 +30,8 @@ class PyIceberg(ExpressionReader):
     name, version, formats = "pyiceberg", pyiceberg.__version__, ("iceberg",)
 
     def open(self, table: Table) -> DataScan:
-        self._scan = StaticTable.from_metadata(table.metadata).scan(
-            snapshot_id=None if table.is_last else table.version
-        )
-        return self._scan
+        stored = StaticTable.from_metadata(table.metadata)
+        return stored.scan(snapshot_id=None if table.is_last else table.version)
 
     def scan(self, opened: DataScan, columns: Sequence[str]) -> pa.Table:
         return opened.select(*columns).to_arrow()
@@ -43,11 +40,9 @@ class PyIceberg(ExpressionReader):
         return rows
 
     def ids(self, opened: DataScan | pa.Table, condition: Condition) -> list[int]:
-        expression = _expression(condition)
         if isinstance(opened, pa.Table):
-            bound = bind(self._scan.projection(), expression, case_sensitive=True)
-            return opened.filter(expression_to_pyarrow(bound)).column("id").to_pylist()
-        return opened.filter(expression).select("id").to_arrow().column("id").to_pylist()
+            return matching_ids(opened, condition)
+        return opened.filter(_expression(condition)).select("id").to_arrow().column("id").to_pylist()
 
 
 def _expression(condition: Condition) -> BooleanExpression:

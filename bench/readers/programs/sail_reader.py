@@ -6,8 +6,8 @@ import pysail
 from pysail.spark import SparkConnectServer
 from pyspark.sql import SparkSession
 
+from bench.readers.examining import run
 from bench.readers.programs.spark_reader import Spark
-from bench.readers.reading import run
 
 
 class Sail(Spark):

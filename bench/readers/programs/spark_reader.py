@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql import SparkSession
 
-from bench.readers.reading import SqlReader, Table, run, sql_literal
+from bench.readers.examining import run
+from bench.readers.reading import SqlReader, Table, sql_literal
 
 _JARS = Path(__file__).parents[3] / "build/jars"
 _ICEBERG, _DELTA = "1.11.0", "4.4.0"
