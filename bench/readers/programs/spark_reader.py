@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +10,10 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from bench.readers.examining import run
+from bench.readers.programs.jvm import fetch
 from bench.readers.reading import SqlReader, Table, sql_literal
 
-_JARS = Path(__file__).parents[3] / "build/jars"
-_ICEBERG, _DELTA = "1.11.0", "4.4.0"
+_ICEBERG, _DELTA = "1.12.0", "4.4.0"
 _ARTIFACTS = (
     f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{_ICEBERG}",
     f"io.delta:delta-spark_4.1_2.13:{_DELTA}",
@@ -28,6 +27,10 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parser.escapedStringLiterals": "true",
     "spark.databricks.delta.snapshotPartitions": "1",
+    # Each filter is planned and run once: to generate and compile its code takes most of the time.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
     "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -39,9 +42,12 @@ _SETTINGS = {
 class Spark(SqlReader):
     name = "Spark"
     version = f"{pyspark.__version__}, with Iceberg {_ICEBERG} and Delta {_DELTA}"
+    features = (*SqlReader.features, "changes")
+    batch = 10
 
     def __init__(self) -> None:
-        builder = SparkSession.builder.master("local[1]").config("spark.jars", ",".join(map(_fetch, _ARTIFACTS)))
+        jars = ",".join(str(fetch(artifact)) for artifact in _ARTIFACTS)
+        builder = SparkSession.builder.master("local[1]").config("spark.jars", jars)
         for name, value in _SETTINGS.items():
             builder = builder.config(name, value)
         self.session = builder.config("spark.sql.catalog.lake.warehouse", "/").getOrCreate()
@@ -62,6 +68,10 @@ class Spark(SqlReader):
         self.session.createDataFrame(rows).createOrReplaceTempView("kept")
         return "kept"
 
+    def changes(self, table: Table, columns: Sequence[str]) -> pa.Table:
+        feed = self.session.read.format("delta").option("readChangeFeed", "true").option("startingVersion", table.first)
+        return feed.option("endingVersion", table.version).load(table.uri).select(list(columns)).toArrow()
+
     def query(self, statement: str) -> pa.Table:
         return self.session.sql(statement).toArrow()
 
@@ -77,16 +87,6 @@ class Spark(SqlReader):
 
 
 _SQL_NAMES = {"timestamp[us]": "TIMESTAMP_NTZ", "timestamp[us, tz=UTC]": "TIMESTAMP"}
-
-
-def _fetch(artifact: str) -> str:
-    _, name, version = artifact.split(":")
-    jar = _JARS / f"{name}-{version}.jar"
-    if not jar.exists():
-        subprocess.run(
-            ["mvn", "-q", "-B", "dependency:copy", f"-DoutputDirectory={_JARS}", f"-Dartifact={artifact}"], check=True
-        )
-    return str(jar)
 
 
 if __name__ == "__main__":
