@@ -34,7 +34,8 @@ class Condition:
 
 def matching_ids(rows: pa.Table, condition: Condition) -> list[int]:
     """Return the ids of the rows in memory that a filter selects: Arrow evaluates it."""
-    return rows.filter(arrow_expression(condition)).column("id").to_pylist()
+    ids: list[int] = rows.filter(arrow_expression(condition)).column("id").to_pylist()
+    return ids
 
 
 def arrow_expression(condition: Condition) -> pc.Expression:

@@ -44,8 +44,7 @@ class ClickHouse(SqlReader):
         return f"icebergLocal('{table.uri}')"
 
     def changes(self, table: Table, columns: Sequence[str]) -> pa.Table:
-        # ClickHouse takes the version before the first one.
-        versions = {"start": table.first - 1, "end": table.version}
+        versions = {"start": table.first, "end": table.version}
         settings = ", ".join(f"delta_lake_snapshot_{name}_version = {number}" for name, number in versions.items())
         names = ", ".join(map(self.quoted, columns))
         return self._rows(f"SELECT {names} FROM deltaLakeLocal('{table.uri}') SETTINGS {settings}")
@@ -65,11 +64,15 @@ class ClickHouse(SqlReader):
 
     def _rows(self, statement: str) -> pa.Table:
         try:
-            return pa.ipc.open_stream(self.session.query(statement, "ArrowStream").bytes()).read_all()
+            return self._answer(statement)
         except ChdbError:
-            # chDB 4.4.0 answers the query after a failed one with the empty rows of the failed query.
-            self.session.query("SELECT 1", "ArrowStream")
+            # chDB 4.4.0 answers the queries after a failed one with what it has left of the failed query.
+            while self._answer("SELECT 1 AS is_own").column_names != ["is_own"]:
+                pass
             raise
+
+    def _answer(self, statement: str) -> pa.Table:
+        return pa.ipc.open_stream(self.session.query(statement, "ArrowStream").bytes()).read_all()
 
     def quoted(self, name: str) -> str:
         return f"`{name}`"
