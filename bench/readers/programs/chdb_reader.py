@@ -66,9 +66,9 @@ class ClickHouse(SqlReader):
         try:
             return self._answer(statement)
         except ChdbError:
-            # chDB 4.4.0 answers the queries after a failed one with what it has left of the failed query.
-            while self._answer("SELECT 1 AS is_own").column_names != ["is_own"]:
-                pass
+            # After a failed query, a session of chDB 4.4.0 answers later ones with what it has left of that query.
+            self.session.close()
+            self.session = Session()
             raise
 
     def _answer(self, statement: str) -> pa.Table:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from bench.readers.conditions import Condition, matching_ids
+from bench.readers.conditions import Condition
 from bench.readers.examining import run
 from bench.readers.programs.jvm import each, start, version_of
 from bench.readers.reading import ExpressionReader, Table
@@ -17,6 +18,14 @@ _TYPES = {
     "BOOLEAN": pa.bool_(), "INTEGER": pa.int32(), "LONG": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
     "DATE": pa.date32(), "TIME": pa.time64("us"), "STRING": pa.string(), "BINARY": pa.binary(), "UUID": pa.string(),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """The records of a full scan, and their type."""
+
+    records: list[Any]
+    struct: Any
 
 
 class IcebergJava(ExpressionReader):
@@ -46,6 +55,7 @@ class IcebergJava(ExpressionReader):
 
     def scan(self, opened: Any, columns: Sequence[str]) -> pa.Table:
         records = list(each(opened().select(list(columns)).build().iterator()))
+        self.copy = _Copy(records, self.schema.select(list(columns)).asStruct())
         fields = [self.schema.findField(name).type() for name in columns]
         types = [_arrow_type(type_) for type_ in fields]
         values = [[self._value(row.getField(name)) for row in records] for name in columns]
@@ -53,14 +63,17 @@ class IcebergJava(ExpressionReader):
             [pa.array(column, type_) for column, type_ in zip(values, types, strict=True)], names=list(columns)
         )
 
-    def keep(self, opened: Any, rows: pa.Table) -> pa.Table:
-        return rows
+    def keep(self, opened: Any, rows: pa.Table) -> _Copy:
+        return self.copy
 
     def ids(self, opened: Any, condition: Condition) -> list[int]:
-        if isinstance(opened, pa.Table):
-            return matching_ids(opened, condition)
+        expression = self._expression(condition)
+        if isinstance(opened, _Copy):
+            evaluator = self.iceberg.expressions.Evaluator(opened.struct, expression)
+            wrapper = self.iceberg.data.InternalRecordWrapper(opened.struct)
+            return [record.getField("id") for record in opened.records if evaluator.eval(wrapper.wrap(record))]
         # Without the column, the library refuses filters on nested columns.
-        records = opened().where(self._expression(condition)).select(["id", condition.column]).build().iterator()
+        records = opened().where(expression).select(["id", condition.column]).build().iterator()
         return [record.getField("id") for record in each(records)]
 
     def _expression(self, condition: Condition) -> Any:

@@ -8,10 +8,12 @@ from pyspark.sql import SparkSession
 
 from bench.readers.examining import run
 from bench.readers.programs.spark_reader import Spark
+from bench.readers.reading import SqlReader
 
 
 class Sail(Spark):
     name, version = "Sail", pysail.__version__
+    features = SqlReader.features
     batch = 5
 
     def __init__(self) -> None:
@@ -20,6 +22,11 @@ class Sail(Spark):
         host, port = self.server.listening_address
         self.session = SparkSession.builder.remote(f"sc://{host}:{port}").getOrCreate()
         self.session.conf.set("spark.sql.session.timeZone", "UTC")
+
+    def close(self) -> None:
+        # The server's threads keep the process alive.
+        self.session.stop()
+        self.server.stop()
 
 
 if __name__ == "__main__":
