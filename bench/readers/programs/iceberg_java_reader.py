@@ -13,7 +13,7 @@ from bench.readers.examining import run
 from bench.readers.programs.jvm import each, start, version_of
 from bench.readers.reading import ExpressionReader, Table
 
-_PREDICATES = {"=": "equal", "<>": "notEqual", "<": "lessThan", ">=": "greaterThanOrEqual"}
+_PREDICATES = {"=": "equal", "<>": "notEqual", "<": "lessThan", ">=": "greaterThanOrEqual", "IN": "in"}
 _TYPES = {
     "BOOLEAN": pa.bool_(), "INTEGER": pa.int32(), "LONG": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
     "DATE": pa.date32(), "TIME": pa.time64("us"), "STRING": pa.string(), "BINARY": pa.binary(), "UUID": pa.string(),
@@ -84,24 +84,24 @@ class IcebergJava(ExpressionReader):
                 return expressions.isNull(column)
             case "IS NOT NULL":
                 return expressions.notNull(column)
-            case "IN":
-                is_float = pa.types.is_float32(condition.type)
-                return getattr(expressions, "in")(column, self._floats(values) if is_float else values)
         if pa.types.is_float32(condition.type):
-            return self._comparison_of_float(_PREDICATES[condition.operator], column, values)
-        return getattr(expressions, _PREDICATES[condition.operator])(column, values[0])
-
-    def _floats(self, values: Sequence[float]) -> Any:
-        return self.java.java.util.Arrays.asList(self._array("java.lang.Float", values))
-
-    def _comparison_of_float(self, name: str, column: str, values: Sequence[float]) -> Any:
-        # py4j makes a double of a float, and Iceberg compares no float with an infinite double.
-        arguments = self._array("java.lang.Object", [column, None])
-        self.java.java.lang.System.arraycopy(self._array("java.lang.Float", values), 0, arguments, 1, 1)
-        classes = self._array("java.lang.Class", [self._class("java.lang.String"), self._class("java.lang.Object")])
-        return (
-            self._class("org.apache.iceberg.expressions.Expressions").getMethod(name, classes).invoke(None, arguments)
+            return self._comparison_of_floats(_PREDICATES[condition.operator], column, values)
+        return getattr(expressions, _PREDICATES[condition.operator])(
+            column, values if condition.operator == "IN" else values[0]
         )
+
+    def _comparison_of_floats(self, name: str, column: str, values: Sequence[float]) -> Any:
+        # py4j makes a double of a float, and Iceberg compares no float with an infinite double.
+        floats = self._array("java.lang.Float", values)
+        arguments = self._array("java.lang.Object", [column, None])
+        if name == "in":
+            arguments[1] = floats
+        else:
+            self.java.java.lang.System.arraycopy(floats, 0, arguments, 1, 1)
+        type_ = "[Ljava.lang.Object;" if name == "in" else "java.lang.Object"
+        classes = self._array("java.lang.Class", [self._class("java.lang.String"), self._class(type_)])
+        expressions = self._class("org.apache.iceberg.expressions.Expressions")
+        return expressions.getMethod(name, classes).invoke(None, arguments)
 
     def _class(self, name: str) -> Any:
         return self.java.java.lang.Class.forName(name)
