@@ -42,7 +42,7 @@ _SETTINGS = {
 class Spark(SqlReader):
     name = "Spark"
     version = f"{pyspark.__version__}, with Iceberg {_ICEBERG} and Delta {_DELTA}"
-    features = (*SqlReader.features, "changes")
+    features: Sequence[str] = (*SqlReader.features, "changes")
     batch = 10
 
     def __init__(self) -> None:
