@@ -54,12 +54,9 @@ class Spark(SqlReader):
         self.session.sparkContext.setLogLevel("OFF")
 
     def open(self, table: Table) -> str:
-        if table.format == "delta":
-            source, option = self.session.read.format("delta"), "versionAsOf"
-        else:
-            source, option = self.session.read.format("iceberg"), "snapshot-id"
+        source = self.session.read.format(table.format)
         if not table.is_last:
-            source = source.option(option, table.version)
+            source = source.option("versionAsOf", table.version)
         source.load(table.uri).createOrReplaceTempView("stored")
         return "stored"
 
