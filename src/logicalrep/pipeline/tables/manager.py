@@ -364,4 +364,4 @@ class TableManager:
             if isinstance(table.phase, CatchingUp) and table.phase.work.is_done:
                 self._failures.run(table, partial(self.loads.finish, table, table.phase.work))
         self._stops.expire(self._tables.values())
-        self.registrations.want(stored for _, stored in self._stored_tables())
+        self.registrations.request(stored for _, stored in self._stored_tables())

@@ -38,7 +38,7 @@ class Registrations:
         self._pause, self._patience = context.limits.registration_seconds, context.settings.patience
         # Guards the tables to register, and wakes the thread.
         self._changed = threading.Condition()
-        self._wanted: Mapping[str, TableSpec] = {}
+        self._requested: Mapping[str, TableSpec] = {}
         self._has_news = self._is_ending = False
         # Only the thread uses these two; after its end, `finish` uses them.
         self._registered: dict[str, TableSpec] = {}
@@ -55,18 +55,20 @@ class Registrations:
         finally:
             self._end(_JOIN_SECONDS)
 
-    def want(self, stored_tables: Iterable[StoredTable]) -> None:
+    def request(self, stored_tables: Iterable[StoredTable]) -> None:
         """Set the tables to register, with their descriptions of now; returns at once."""
         if not self._tables.are_registered:
             return
-        wanted = {stored.folder: stored.table for stored in stored_tables}
-        if wanted.keys() != self._wanted.keys() or any(wanted[folder] is not self._wanted[folder] for folder in wanted):
+        requested = {stored.folder: stored.table for stored in stored_tables}
+        if requested.keys() != self._requested.keys() or any(
+            requested[folder] is not self._requested[folder] for folder in requested
+        ):
             with self._changed:
-                self._wanted, self._has_news = wanted, True
+                self._requested, self._has_news = requested, True
                 self._changed.notify_all()
 
     def finish(self) -> None:
-        """Register all tables before a run with `once` ends; no table can be wanted afterwards.
+        """Register all tables before a run with `once` ends; no table can be requested afterwards.
 
         Raises NotRegisteredError if the catalog refuses a table, or does not answer within `retry_timeout`.
         """
@@ -95,10 +97,10 @@ class Registrations:
             self._register()
 
     def _register(self) -> bool:
-        """Try to register each wanted table that is not registered; return whether a retry may register the rest."""
+        """Try to register each requested table that is not registered; return whether a retry may register the rest."""
         problems: dict[str, str] = {}
         may_pass = False
-        for folder, table in self._wanted.items():
+        for folder, table in self._requested.items():
             if self._registered.get(folder) is table:
                 continue
             try:
