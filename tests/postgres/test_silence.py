@@ -140,6 +140,8 @@ def test_the_silence_limit_grows_with_each_session_without_progress(proxy: Proxy
 def test_a_working_copy_of_a_slot_is_waited_for_and_a_lost_copy_is_not(db18: Database, proxy: Proxy) -> None:
     insert(db18, 1, 50_000)
     with settings(proxy, 0.3).connect() as connection:
+        # The session that checks the server gets its answers.
+        connection.connect_observer = lambda _: settings(proxy, 60).connect(is_observer=True)
         assert b"".join(start_copy(connection, sql.SQL("COPY (SELECT 1 FROM pg_sleep(2)) TO STDOUT"))) == b"1\n"
         assert connection.execute("SELECT 2 FROM pg_sleep(2)").fetchone() == (2,)
         rows = start_copy(connection, sql.SQL("COPY (SELECT * FROM public.t) TO STDOUT"))

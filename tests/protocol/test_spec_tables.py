@@ -292,12 +292,12 @@ MISTAKES = [
     },
     {
         "pgwire/row_description.yaml": (
-            "    - table_id: Int32\n      is: Oid\n      doc: The OID of the table; zero for what is no column of one.\n"
-            "    - column_number: Int16\n      doc: Its number in the table; zero for what is no column of one.\n"
+            "    - table_id: Int32\n      is: Oid\n      doc: The OID of the column's table; zero for an expression.\n"
+            "    - column_number: Int16\n      doc: The column's number in the table; zero for an expression.\n"
             "    - type_id: Int32\n      is: Oid\n      doc: The OID of its type.\n",
             "    - type_id: Int32\n      is: Oid\n      doc: The OID of its type.\n"
-            "    - column_number: Int16\n      doc: Its number in the table; zero for what is no column of one.\n"
-            "    - table_id: Int32\n      is: Oid\n      doc: The OID of the table; zero for what is no column of one.\n",
+            "    - column_number: Int16\n      doc: The column's number in the table; zero for an expression.\n"
+            "    - table_id: Int32\n      is: Oid\n      doc: The OID of the column's table; zero for an expression.\n",
             "pgwire FieldDescription.table_id type_id",
         ),
     },
