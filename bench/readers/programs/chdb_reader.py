@@ -8,7 +8,6 @@ from typing import Any
 
 import chdb
 import pyarrow as pa
-from chdb import ChdbError
 from chdb.session import Session
 
 from bench.readers.examining import run
@@ -65,11 +64,18 @@ class ClickHouse(SqlReader):
     def _rows(self, statement: str) -> pa.Table:
         try:
             return self._answer(statement)
-        except ChdbError:
-            # After a failed query, a session of chDB 4.4.0 answers later ones with what it has left of that query.
-            self.session.close()
-            self.session = Session()
+        except RuntimeError:
+            self._discard_leftovers()
             raise
+
+    def _discard_leftovers(self) -> None:
+        """Query until the answers are right: chDB 4.4.0 answers later queries with what a failed query has left."""
+        right_answers = 0
+        for _ in range(50):
+            answer = self._answer("SELECT 4711 AS probe")
+            right_answers = right_answers + 1 if answer.to_pydict() == {"probe": [4711]} else 0
+            if right_answers == 5:
+                return
 
     def _answer(self, statement: str) -> pa.Table:
         return pa.ipc.open_stream(self.session.query(statement, "ArrowStream").bytes()).read_all()
