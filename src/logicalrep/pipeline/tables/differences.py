@@ -91,24 +91,24 @@ class Differences:
     def _change_storing(self, table: Table, copy: Copy, wanted: TableSpec, settings: TableSettings) -> None:
         """Store equal rows as the settings say, in a commit for each changed setting, until one of them fails."""
         # A kill may have left companion tables with settings that an earlier run had.
-        stored = [stored.table.settings for stored in copy.stored_tables]
+        stored_settings = [stored.table.settings for stored in copy.stored_tables]
         # The copy gets a new column of the server before it is partitioned by that column.
         can_be_partitioned = {rule.number for rule in wanted.partitions} <= {*copy.stored.table.attnums}
         changes = (
             (
-                any(table_settings.write_mode != settings.write_mode for table_settings in stored),
+                {previous.write_mode for previous in stored_settings} != {settings.write_mode},
                 partial(self._change_write_mode, mode=settings.write_mode),
             ),
             (
-                any(table_settings.format_version < settings.format_version for table_settings in stored),
+                min(previous.format_version for previous in stored_settings) < settings.format_version,
                 partial(self._upgrade, settings=settings),
             ),
             (
-                any(table_settings.change_data_feed != settings.change_data_feed for table_settings in stored),
+                {previous.change_data_feed for previous in stored_settings} != {settings.change_data_feed},
                 partial(self._change_feed, is_wanted=settings.change_data_feed),
             ),
             (
-                any(table_settings.partition_by != settings.partition_by for table_settings in stored)
+                {previous.partition_by for previous in stored_settings} != {settings.partition_by}
                 and can_be_partitioned,
                 partial(self._change_partitions, wanted=wanted),
             ),
