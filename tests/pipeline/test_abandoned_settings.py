@@ -85,7 +85,7 @@ class Lake:
         current = [(row["id"], row["v"]) for row in rows if not row.get("_is_deleted")]
         assert sorted(current) == sorted(self.db.rows("SELECT * FROM t"))
         tables = table_format(Storage(str(self.folder)), self.place["format"], self.catalog)
-        wanted = options.get("config", {"tables": {"t": {}}})["tables"]["t"]
+        partition_by = options.get("config", {"tables": {"t": {}}})["tables"]["t"]
         names = (
             "public/t",
             *(
@@ -99,12 +99,12 @@ class Lake:
             assert stored is not None
             settings, partitions = stored.table.settings, stored.table.partitions
             assert settings.write_mode == options.get("write_mode", "copy-on-write"), name
-            assert bool(settings.partition_by) == bool(partitions) == bool(wanted), name
+            assert bool(settings.partition_by) == bool(partitions) == bool(partition_by), name
             assert settings.change_data_feed == options.get("change_data_feed", False), name
             assert settings.deletes == options.get("deletes", "hard"), name
             # No load lowers the version of a table that a kill left complete.
             assert settings.format_version >= options.get("format_version", 2), name
-            assert all(bool(file.partition) == bool(wanted) for file in stored.files.values()), name
+            assert all(bool(file.partition) == bool(partition_by) for file in stored.files.values()), name
             if settings.write_mode == "copy-on-write":
                 assert not [file for file in stored.files.values() if file.vector is not None], name
 
@@ -127,26 +127,26 @@ def lake(request: pytest.FixtureRequest, db18: Database, tmp_path: Path) -> Iter
     indirect=["lake"],
 )
 def test_a_change_of_settings_that_a_kill_ended_is_taken_back(lake: Lake, change: str) -> None:
-    killed, wanted = CHANGES[change]
-    lake.run(wanted)
+    killed_options, last_options = CHANGES[change]
+    lake.run(last_options)
     for write in _writes():
         lake.db.execute(
             f"UPDATE t SET v = 'new {write}' WHERE id % 7 = {write % 7}", f"DELETE FROM t WHERE id = {write}"
         )
-        is_done = lake.run_with_kill(killed, write)
-        lake.run(wanted)
-        lake.check(wanted)
+        is_done = lake.run_with_kill(killed_options, write)
+        lake.run(last_options)
+        lake.check(last_options)
         if is_done:
             return
 
 
 @pytest.mark.parametrize(("lake", "change"), cases(("delta", "owner"), CHANGES), indirect=["lake"])
 def test_an_unfinished_load_leaves_no_settings(lake: Lake, change: str) -> None:
-    killed, wanted = CHANGES[change]
+    killed_options, last_options = CHANGES[change]
     for write in _writes():
-        is_done = lake.run_with_kill(killed, write)
-        lake.run(wanted)
-        lake.check(wanted)
+        is_done = lake.run_with_kill(killed_options, write)
+        lake.run(last_options)
+        lake.check(last_options)
         drop(lake.db.settings, Storage(str(lake.folder)), deletes_tables=True, catalog=lake.catalog)
         assert not list(lake.folder.parent.rglob("*.parquet"))
         if is_done:

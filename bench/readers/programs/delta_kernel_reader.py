@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bench.readers.conditions import Condition
 from bench.readers.examining import run
-from bench.readers.programs.jvm import each, start, version_of
+from bench.readers.programs.jvm import elements, start, version_of
 from bench.readers.reading import ExpressionReader, Table
 
 _TYPES = {
@@ -87,15 +87,15 @@ class DeltaKernel(ExpressionReader):
         internal = self.kernel.internal
         physical = internal.data.ScanStateRow.getPhysicalDataReadSchema(state)
         none = self.java.java.util.Optional.empty()
-        for files in each(scan.getScanFiles(self.engine)):
-            for file in each(files.getRows()):
+        for files in elements(scan.getScanFiles(self.engine)):
+            for file in elements(files.getRows()):
                 status = internal.InternalScanFileUtils.getAddFileStatus(file)
                 results = self.engine.getParquetHandler().readParquetFiles(
                     internal.util.Utils.singletonCloseableIterator(status), physical, none
                 )
-                for result in each(results):
+                for result in elements(results):
                     data = internal.util.Utils.singletonCloseableIterator(result.getData())
-                    for batch in each(self.kernel.Scan.transformPhysicalData(self.engine, state, file, data)):
+                    for batch in elements(self.kernel.Scan.transformPhysicalData(self.engine, state, file, data)):
                         rows, selection = range(batch.getData().getSize()), batch.getSelectionVector()
                         vector = selection.get() if selection.isPresent() else None
                         yield batch.getData(), [row for row in rows if vector is None or vector.getBoolean(row)]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bench.readers.conditions import Condition
 from bench.readers.examining import run
-from bench.readers.programs.jvm import each, start, version_of
+from bench.readers.programs.jvm import elements, start, version_of
 from bench.readers.reading import ExpressionReader, Table
 
 _PREDICATES = {"=": "equal", "<>": "notEqual", "<": "lessThan", ">=": "greaterThanOrEqual", "IN": "in"}
@@ -54,7 +54,7 @@ class IcebergJava(ExpressionReader):
         return scan
 
     def scan(self, opened: Any, columns: Sequence[str]) -> pa.Table:
-        records = list(each(opened().select(list(columns)).build().iterator()))
+        records = list(elements(opened().select(list(columns)).build().iterator()))
         self.copy = _Copy(records, self.schema.select(list(columns)).asStruct())
         fields = [self.schema.findField(name).type() for name in columns]
         types = [_arrow_type(type_) for type_ in fields]
@@ -74,7 +74,7 @@ class IcebergJava(ExpressionReader):
             return [record.getField("id") for record in opened.records if evaluator.eval(wrapper.wrap(record))]
         # Without the column, the library refuses filters on nested columns.
         records = opened().where(expression).select(["id", condition.column]).build().iterator()
-        return [record.getField("id") for record in each(records)]
+        return [record.getField("id") for record in elements(records)]
 
     def _expression(self, condition: Condition) -> Any:
         expressions, column = self.iceberg.expressions.Expressions, condition.column

@@ -41,11 +41,11 @@ def version_of(name: str, artifact: str) -> str:
     return jar.stem.removeprefix(f"{artifact}-")
 
 
-def each(iterator: Any) -> Iterator[Any]:
+def elements(iterator: Any) -> Iterator[Any]:
     """Yield the elements of a Java iterator that has to be closed."""
     while iterator.hasNext():
         yield iterator.next()
     iterator.close()
 
 
-__all__ = ["each", "fetch", "start", "version_of"]
+__all__ = ["elements", "fetch", "start", "version_of"]

@@ -184,9 +184,11 @@ def _set_columns(table: dict[str, Any], columns: dict[str, Any], partitions: lis
 
 def _set_protocol(table: dict[str, Any], protocol: dict[str, Any]) -> None:
     features = protocol.get("writer-features", [])
-    kept = {name: value for name, value in table["properties"].items() if not name.startswith("delta.feature.")}
+    other_properties = {
+        name: value for name, value in table["properties"].items() if not name.startswith("delta.feature.")
+    }
     table["properties"] = {
-        **kept,
+        **other_properties,
         "delta.minReaderVersion": str(protocol["min-reader-version"]),
         "delta.minWriterVersion": str(protocol["min-writer-version"]),
         **{f"delta.feature.{feature}": "supported" for feature in features},

@@ -196,8 +196,8 @@ def test_the_changelog_of_spark_has_the_changes_of_the_server(runtime: str, tmp_
             read_iceberg(storage.uri_of("public/t")),
         )
     )
-    wanted = [f"delete/{text}" for text in first - last] + [f"insert/{text}" for text in last - first]
-    assert net.column(0).to_pylist() == sorted(wanted)
+    net_changes = [f"delete/{text}" for text in first - last] + [f"insert/{text}" for text in last - first]
+    assert net.column(0).to_pylist() == sorted(net_changes)
 
 
 def _steps() -> Iterator[list[dict[str, Any]]]:
